@@ -20,17 +20,6 @@ const TWO_WAY: FlowKind = { proto: 'udp', state: 'two-way' }
 const ONE_WAY: FlowKind = { proto: 'udp', state: 'one-way' }
 const OTHER: FlowKind = { proto: 'other', state: 'other' }
 
-/** Makes the function that tells whether both ends of a flow have sent packets, as is_evicted_first does
- * (conntrack/evict.h). It takes enum ct_state. Throws ParseError when the BTF has no such enum. */
-export function answeredBits(btf: Btf): (bits: number) => boolean {
-  const [lo, hi, open] = ['CT_SEEN_LO', 'CT_SEEN_HI', 'CT_TCP_OPEN'].map((name) => enumValue(btf, 'ct_state', name)) as [
-    number,
-    number,
-    number,
-  ]
-  return (bits) => (bits & open) !== 0 || ((bits & lo) !== 0 && (bits & hi) !== 0)
-}
-
 /** Makes the function that tells a flow's kind from the number of its protocol and enum ct_state. Throws ParseError
  * when the BTF has no such enum. */
 export function flowKinds(btf: Btf): (protocol: number, bits: number) => FlowKind {

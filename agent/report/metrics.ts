@@ -241,8 +241,13 @@ function ofFlows(metrics: Metrics, { running }: MetricsInput): void {
       value: flows,
     })),
   )
-  metrics.counter({ name: 'netplane_flows_swept_total', help: 'Expired entries deleted from the flow table.', labels: [] }, () =>
-    one(running?.sweep.deleted ?? 0),
+  metrics.counter(
+    {
+      name: 'netplane_flows_swept_total',
+      help: 'Entries that the agent deleted from the flow table: expired ones, and others when it was full.',
+      labels: [],
+    },
+    () => one(running?.sweep.deleted ?? 0),
   )
 }
 

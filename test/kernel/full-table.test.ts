@@ -25,7 +25,7 @@ let fromPod: BpfProgram
 
 beforeAll(async () => {
   setUpNamespace()
-  const features = { redirectPeer: true, redirectNeigh: true, coarseClock: false, jiffies: false, netnsCookies: true }
+  const features = { redirectPeer: true, redirectNeigh: true, coarseClock: false, jiffies: true, netnsCookies: true }
   const cfg = { ...testCfg(features), host_policy: 0, untracked: 0, nat_port_count: 1000, recent_mask: ROOM / 2 - 1 }
   loaded = await loadObject('workload', { cfg, conntrack: ROOM })
   maps = openMaps(loaded)
@@ -48,10 +48,10 @@ const counter = (name: string): number => counterTotal(loaded.object.map('np_cou
 function open(f: Family, port: number): void {
   send(tcp(at(f.secondPod, port), at(f.vip, 80), { flags: 'S' }))
   send(tcp(at(f.pod, 8080), at(f.secondPod, port), { flags: 'SA', ack: 1001 }))
-  send(tcp(at(f.secondPod, port), at(f.vip, 80), { flags: 'A', seq: 1001 }))
+  send(tcp(at(f.secondPod, port), at(f.vip, 80), { flags: 'A', seq: 1001, ack: 1001 }))
 }
 
-/** To a port of an address outside that nobody answers from. */
+/** To a port of an address outside, which does not answer. */
 function oneWay(f: Family, number: number): number {
   const server = f.v4 ? `198.51.100.${number % SERVERS}` : `2001:db8:99::${(number % SERVERS).toString(16)}`
   return send(udp(at(f.secondPod, 1024 + Math.floor(number / SERVERS)), at(server, 53)))
@@ -84,6 +84,17 @@ describe.each(families)('$name', (f) => {
     expect(openEntries()).toBe(40)
   })
 
+  test('connections whose clients never acknowledge the answer make room, idle ones that are open do not', () => {
+    for (let port = 0; port < 20; port++) open(f, 43_000 + port)
+    age(60_000, isOpen)
+    const half = (port: number): void => {
+      send(tcp(at(f.secondPod, port), at(f.vip, 80), { flags: 'S' }))
+      send(tcp(at(f.pod, 8080), at(f.secondPod, port), { flags: 'SA', ack: 1001 }))
+    }
+    for (let number = 0; number < 20 * ROOM; number++) half(1024 + number)
+    expect(table.now().filter(([{ lo_port, hi_port }]) => Math.max(lo_port, hi_port) >= 43_000)).toHaveLength(40)
+  })
+
   test('a connection that is not answered goes with both of its entries', () => {
     const views = (): number[] => [80, 8080].map((port) => table.now().filter(([key]) => [key.lo_port, key.hi_port].includes(port)).length)
     for (let number = 0; number < ROOM - 100; number++) oneWay(f, 3 * ROOM + number)
@@ -96,15 +107,16 @@ describe.each(families)('$name', (f) => {
     expect(backends).toBe(clients)
   })
 
-  test('of a table full of answered connections an idle one makes room, and none that has packets', () => {
+  test('of a table full of answered connections the one that has been idle longest makes room, of those entered first', () => {
     for (let number = 0; number < ROOM / 2; number++) open(f, 10_000 + number)
     expect(openEntries()).toBe(ROOM)
-    const before = counter('DROP_FLOW_INSERT')
-    expect([oneWay(f, 1), openEntries()]).toEqual([DROP, ROOM])
-    expect(counter('DROP_FLOW_INSERT') - before).toBe(1)
+    const of = (port: number) => table.now().filter(([{ lo_port, hi_port }]) => [lo_port, hi_port].includes(port))
     age(IDLE_MS)
+    for (const [key, value] of of(10_020)) table.set(key, { ...value, seen: value.seen - 10 * IDLE_MS })
+    const before = counter('DROP_FLOW_INSERT')
     expect(oneWay(f, 1)).not.toBe(DROP)
-    expect(openEntries()).toBe(ROOM - 2)
+    expect([of(10_020), openEntries()]).toEqual([[], ROOM - 2])
+    expect(counter('DROP_FLOW_INSERT')).toBe(before)
   })
 
   test('what has ended makes room before what is idle', () => {

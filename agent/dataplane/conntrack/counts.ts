@@ -14,23 +14,28 @@ export interface FlowCount {
 export class ConntrackCounts {
   /** entries that programs go by */
   live = 0
-  /** those of them that both ends have sent packets of */
-  answered = 0
+  /** those of them that make room before others do */
+  evictedFirst = 0
   /** entries that they take for none */
   expired = 0
   readonly #counts = new Map<string, { readonly of: Omit<FlowCount, 'flows'>; entries: number }>()
 
-  add({ proto, state, translated, answered, expiredMs }: FlowEntry): void {
+  add({ proto, state, translated, evictedFirst, expiredMs }: FlowEntry): void {
     if (expiredMs > 0) {
       this.expired++
       return
     }
     this.live++
-    if (answered) this.answered++
+    if (evictedFirst) this.evictedFirst++
     const key = `${proto} ${state} ${String(translated)}`
     const count = this.#counts.get(key)
     if (count === undefined) this.#counts.set(key, { of: { proto, state, translated }, entries: 1 })
     else count.entries++
+  }
+
+  /** live entries of flows of both ends: they make room only where there are no others */
+  get kept(): number {
+    return this.live - this.evictedFirst
   }
 
   get entries(): number {

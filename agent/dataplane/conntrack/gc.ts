@@ -5,9 +5,9 @@
  * Programs ignore an expired entry, so deleting one changes nothing for any packet. But a packet may come between the
  * read and the deletion, and put a new flow in the old one's place. So an entry is deleted only if it still has the
  * very bytes it was judged by, compared less than a microsecond before. A new flow that comes even in that time loses
- * its first packet's entry. That is as if the table had evicted the entry, and the client's retry makes it again. Both
- * entries of a translated flow are equally old, for programs touch both, so one pass deletes both. If one goes before
- * the other that does no harm: the other is expired too. */
+ * its first packet's entry. The client's retry makes it again. Both
+ * entries of a translated flow are about equally old, for programs touch both, so one pass deletes both. If one expires
+ * before the other that does no harm: the other is expired too, or soon will be. */
 import type { Clock } from '#lib/base/clock.ts'
 import { errorCode } from '#lib/base/errors.ts'
 import type { Log } from '#lib/obs/log.ts'
@@ -39,7 +39,7 @@ export interface ConntrackGcOptions {
   readonly monotonicMs: () => number
   /** undefined: there is none, or flows are being carried from one to another */
   readonly table: () => FlowTable | undefined
-  /** Called when {@link FULL} of the table is live flows that both ends have sent packets of. True: it will grow. */
+  /** Called when {@link FULL} of the table is flows that programs would not evict first. True: it will grow. */
   readonly onFull: () => boolean
 }
 
@@ -57,10 +57,11 @@ const TICK_MS = 500
 const RELIEF_MS = 10_000
 /** Other clocks on other CPUs, and programs with longer time-outs that are still at work. */
 const MARGIN_MS = 30_000
-/** What only one end has sent packets of goes after this time, when there is no room. */
-const ONE_WAY_MS = 2000
+/** What programs evict first goes after this time, when there is no room. The two entries of a translated flow are not
+ * touched by the same packets: one may seem 3 s older than the other. */
+const FIRST_MS = 4000
 export const FULL = 0.9
-/** of a table full of flows that both ends have sent packets of, so much goes, the longest idle first */
+/** of a table full of flows of both ends so much goes at the most, the longest idle first */
 const GIVEN_UP = 1 / 16
 
 export class ConntrackGc {
@@ -125,28 +126,39 @@ export class ConntrackGc {
     })
     if (!isWhole) return
     this.#census = census
-    if (census.answered > FULL * table.maxEntries) this.#options.onFull()
+    if (census.kept > FULL * table.maxEntries) this.#options.onFull()
   }
 
-  /** The same without rest: deletes what one end alone has sent packets of, as programs do, and where the table is full
-   * of others and cannot grow, those that have been idle longest. */
+  /** The same without rest: deletes what programs evict first, and where the table is full of other flows and cannot
+   * grow, those that have been idle longest. */
   async relieve(table: FlowTable, signal: AbortSignal): Promise<void> {
     this.#relievedAt = this.#options.monotonicMs()
     const census = new ConntrackCounts()
     const idle = new IdleTimes()
     const next = async (): Promise<boolean> => (await this.#rest(0, signal), true)
     const see = (entry: FlowEntry): boolean => {
-      if (entry.expiredMs > 0 || (!entry.answered && entry.idleMs > ONE_WAY_MS)) return true
+      if (entry.expiredMs > 0 || (entry.evictedFirst && entry.idleMs > FIRST_MS)) return true
       census.add(entry)
       idle.add(entry.idleMs)
       return false
     }
     if (!(await this.#walk(table, signal, { see, next }))) return
     this.#census = census
-    if (census.answered <= FULL * table.maxEntries || this.#options.onFull()) return
-    const most = idle.longest(GIVEN_UP * table.maxEntries)
-    await this.#walk(table, signal, { see: ({ idleMs }) => idleMs >= most, next })
-    this.#options.log.warn({ entries: table.maxEntries, idleMs: most }, 'flow-table.evicted')
+    if (census.kept <= FULL * table.maxEntries || this.#options.onFull()) return
+    await this.#giveUp(table, signal, { most: idle.longest(GIVEN_UP * table.maxEntries), next })
+  }
+
+  /** Deletes flows that have been idle for `most` ms, the share that is to go at the most, and none that is in use. */
+  async #giveUp(
+    table: FlowTable,
+    signal: AbortSignal,
+    how: { readonly most: number; readonly next: () => Promise<boolean> },
+  ): Promise<void> {
+    const idleMs = Math.max(how.most, FIRST_MS)
+    let left = GIVEN_UP * table.maxEntries
+    const before = this.#deleted
+    await this.#walk(table, signal, { see: (entry) => entry.idleMs >= idleMs && left-- > 0, next: how.next })
+    this.#options.log.warn({ entries: table.maxEntries, deleted: this.#deleted - before, idleMs }, 'flow-table.evicted')
   }
 
   /** Deletes the entries of which `see` is true; `next` after each part says whether to go on. True: that was all. */

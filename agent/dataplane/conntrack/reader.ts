@@ -5,7 +5,7 @@ import { LayoutError } from '#lib/base/errors.ts'
 import type { Knobs } from '../../compile/desired.ts'
 import { enumValue, type Btf } from '../../maps/btf.ts'
 import type { Chunk } from '../../maps/chunks.ts'
-import { answeredBits, flowKinds, type FlowProtocol, type FlowState } from '../../maps/flow-states.ts'
+import { flowKinds, type FlowProtocol, type FlowState } from '../../maps/flow-states.ts'
 import { structLayout, type Layout } from '../../maps/layout.ts'
 import { LITTLE_ENDIAN } from '../../maps/view.ts'
 
@@ -27,8 +27,8 @@ export interface FlowEntry {
   readonly proto: FlowProtocol
   readonly state: FlowState
   readonly translated: boolean
-  /** both ends have sent packets */
-  readonly answered: boolean
+  /** one end alone has sent packets, or its TCP connection is half open or over: it makes room before others do */
+  readonly evictedFirst: boolean
   /** ms since its last packet, as far as programs note that */
   readonly idleMs: number
   /** ms since programs took it for none; negative: for so long they will not */
@@ -43,7 +43,7 @@ interface Places {
   readonly proto: number
   readonly seen: number
   readonly state: number
-  readonly flags: readonly number[]
+  readonly legs: readonly { readonly flags: number; readonly ack: number }[]
   readonly via: number
 }
 
@@ -54,14 +54,17 @@ export class FlowReader {
   readonly #places: Places
   readonly #kinds: ReturnType<typeof flowKinds>
   readonly #nat: number
-  readonly #isAnswered: (bits: number) => boolean
+  /** of a leg: of answers, or of what the opening end sends elsewhere */
+  readonly #seesNoAck: number
+  readonly #isEvictedFirst: (bits: number, legFlags: number) => boolean
 
   constructor(btf: Btf, timeouts: FlowTimeouts) {
     this.#timeouts = timeouts
     this.#places = placesOf(btf)
     this.#kinds = flowKinds(btf)
     this.#nat = enumValue(btf, 'leg_flag', 'LEG_NAT')
-    this.#isAnswered = answeredBits(btf)
+    this.#seesNoAck = enumValue(btf, 'leg_flag', 'LEG_ANSWER') | enumValue(btf, 'leg_flag', 'LEG_INNER')
+    this.#isEvictedFirst = evictedFirst(btf)
   }
 
   /** The address of the tunnel's other end, in these bytes of a value. */
@@ -71,16 +74,23 @@ export class FlowReader {
 
   /** Entry `at` of the chunk; `nowMs` of the programs' clock, which is the monotonic one. */
   read({ keys, values }: Pick<Chunk, 'keys' | 'values'>, at: number, nowMs: number): FlowEntry {
-    const { key, value, proto, seen, state, flags } = this.#places
+    const { key, value, proto, seen, state, legs } = this.#places
     const base = at * value
     const bits = values[base + state] ?? 0
     const kind = this.#kinds(keys[at * key + proto] ?? 0, bits)
+    let flags = 0
+    let isOpening = false
+    for (const leg of legs) {
+      const some = word(values, base + leg.flags)
+      flags |= some
+      isOpening ||= (some & this.#seesNoAck) === 0 && isZero(values, base + leg.ack)
+    }
     const idleMs = nowMs - milliseconds(values, base + seen)
     return {
       proto: kind.proto,
       state: kind.state,
-      translated: flags.some((offset) => (word(values, base + offset) & this.#nat) !== 0),
-      answered: this.#isAnswered(bits),
+      translated: (flags & this.#nat) !== 0,
+      evictedFirst: this.#isEvictedFirst(bits, flags) || (isOpening && kind.proto === 'tcp'),
       idleMs,
       expiredMs: idleMs - this.#timeouts[TIMEOUT_OF[kind.state]],
     }
@@ -92,7 +102,7 @@ function placesOf(btf: Btf): Places {
   const legs = field(value, 'leg', 'array')
   if (legs.layout.kind !== 'array') throw new LayoutError('ct_value', 'leg is no array')
   const { of, length } = legs.layout
-  const flags = field(of, 'flags', 2).offset
+  const [flags, ack] = [field(of, 'flags', 2).offset, field(of, 'ack', 4).offset]
   return {
     key: key.size,
     value: value.size,
@@ -100,8 +110,25 @@ function placesOf(btf: Btf): Places {
     seen: field(value, 'seen', 8).offset,
     state: field(value, 'state', 1).offset,
     via: field(value, 'via', 'struct').offset,
-    flags: Array.from({ length }, (_, leg) => legs.offset + leg * of.size + flags),
+    legs: Array.from({ length }, (_, leg) => legs.offset + leg * of.size).map((at) => ({ flags: at + flags, ack: at + ack })),
   }
+}
+
+/** Makes what tells whether one end alone has sent packets, or the ends have closed it, of enum ct_state and enum
+ * leg_flag of both legs: is_evicted_first of conntrack/evict.h without half-open connections. */
+function evictedFirst(btf: Btf): (bits: number, legFlags: number) => boolean {
+  const bit = (name: string): number => enumValue(btf, 'ct_state', name)
+  const both = bit('CT_SEEN_LO') | bit('CT_SEEN_HI')
+  const fins = bit('CT_FIN_LO') | bit('CT_FIN_HI')
+  const [open, rst, dsr] = [bit('CT_TCP_OPEN'), bit('CT_RST'), enumValue(btf, 'leg_flag', 'LEG_DSR')]
+  return (bits, legFlags) => {
+    if ((bits & open) === 0 && (bits & both) !== both) return true
+    return (bits & rst) !== 0 || (bits & fins) === fins || ((bits & fins) !== 0 && (legFlags & dsr) !== 0)
+  }
+}
+
+function isZero(bytes: Buffer, at: number): boolean {
+  return bytes.readUInt32LE(at) === 0
 }
 
 /** `is`: its size, for a number. */

@@ -74,6 +74,14 @@ struct flow_draft {
 	struct ct_value peer;
 };
 
+/* While a full table makes room. */
+struct eviction {
+	struct ct_key victim; /* of a flow that is looked at, or goes */
+	__u32 idle;           /* slot of np_recent: of the flows of both ends the one that has been idle longest */
+	__u32 found;          /* flows of both ends */
+	__u64 seen;           /* when the one at `idle` had its last packet */
+};
+
 /* While an answer is made to what is dropped, or asked of the pods' gateway. */
 struct answer {
 	struct addr from; /* source of an ICMP error */
@@ -116,7 +124,7 @@ struct scratch {
 	struct bpf_fib_lookup fib; /* one look at the routing table */
 	struct syn_options syn;    /* written by syn_options */
 	struct answer answer;
-	struct ct_key victim; /* of a flow that is to make room for another */
+	struct eviction eviction;
 
 	/* from packet to packet */
 	__u32 recent_at;   /* in np_recent, the next slot of this program's block */

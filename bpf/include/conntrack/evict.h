@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Which flow makes room when the table is full: one that is over, or that only one end has sent packets of; an idle one
- * of both ends where there is no other. Layer: slow paths. */
+/* Which flow makes room when the table is full: one that is over, or that only one end has sent packets of; where there
+ * is no other, the one of both ends that has been idle longest. Layer: slow paths. */
 #ifndef NP_CONNTRACK_EVICT_H
 #define NP_CONNTRACK_EVICT_H
 
 #include <linux/errno.h>
 #include "base/scratch.h"
 
-/* Flows that are looked at for one that makes room. */
-#define EVICT_TRIES 8
+/* Flows that are looked at for one that makes room; fewer where verifiers look at each path. */
+#define EVICT_TRIES (FOR_FLOOR ? 8 : 32)
 
 /* How long the table is known to be full, at most, before that is said again. */
 #define PRESSURE_NS 100000000ULL
@@ -41,51 +41,85 @@ static __always_inline void recent_note(struct scratch *s, const struct ct_key *
 		*recent = *key;
 }
 
-/* Takes out the flow `victim` and its other entry; the next flow has its slot of np_recent. Writes victim. */
+/* Is it the other entry of the translated flow at this key? */
+static __always_inline bool is_pair(const struct ct_value *peer, const struct ct_key *of)
+{
+	struct ct_key other;
+
+	if (!((peer->leg[0].flags | peer->leg[1].flags) & LEG_NAT))
+		return false;
+	ct_key_of(&other, &peer->out, of->proto);
+	return addr_eq(&other.lo, &of->lo) && addr_eq(&other.hi, &of->hi) && other.lo_port == of->lo_port &&
+	       other.hi_port == of->hi_port;
+}
+
+/* Takes out the flow `victim` and its other entry; the next flow has its slot of np_recent. Writes eviction. */
 static __noinline void evict(struct scratch *s, const struct ct_value *v)
 {
 	const bool translated = (v->leg[0].flags | v->leg[1].flags) & LEG_NAT;
-	struct ct_tuple out = v->out;
+	const struct ct_key own = s->eviction.victim;
+	const struct ct_tuple out = v->out;
 	const __u16 lane = v->lane;
+	struct ct_value *peer;
 
 	s->recent_at--;
 	s->recent_left++;
-	bpf_map_delete_elem(&np_ct, &s->victim);
+	bpf_map_delete_elem(&np_ct, &s->eviction.victim);
 	count_slot(DROP_MAX + COUNT_EVICTED);
 	if (!translated)
 		return;
-	ct_key_of(&s->victim, &out, s->victim.proto);
-	s->victim.lane = lane;
-	bpf_map_delete_elem(&np_ct, &s->victim);
+	ct_key_of(&s->eviction.victim, &out, own.proto);
+	s->eviction.victim.lane = lane;
+	peer = bpf_map_lookup_elem(&np_ct, &s->eviction.victim);
+	if (peer && is_pair(peer, &own))
+		bpf_map_delete_elem(&np_ct, &s->eviction.victim);
 }
 
-/* Has one end alone sent packets of it, or have the ends closed it (ct_closing)? Of DSR's connections the client's
- * acknowledgement tells that they are answered. Without branches: verifiers before 5.3 go each way of each try. */
-static __always_inline bool is_evicted_first(const struct ct_value *v)
+/* 1 where the number is another than 0. Without branches, as what follows: verifiers before 5.3 go each way of each
+ * try by itself. */
+static __always_inline __u32 is_set(__u32 number)
 {
-	const __u32 state = v->state, dsr = (v->leg[0].flags | v->leg[1].flags) & LEG_DSR;
-	const __u32 answered = (state & CT_TCP_OPEN) | ((state & CT_SEEN_LO) & ((state & CT_SEEN_HI) >> 1));
-	const __u32 lo = state & CT_FIN_LO, hi = (state & CT_FIN_HI) >> 1;
-	const __u32 over = (state & CT_RST) | (lo & hi) | ((lo | hi) & (dsr >> 4));
+	return (number | -number) >> 31;
+}
 
-	_Static_assert(CT_SEEN_HI == CT_SEEN_LO << 1 && CT_FIN_HI == CT_FIN_LO << 1 && LEG_DSR == CT_FIN_LO << 4,
-		       "bits");
-	return !answered | !!over;
+/* 1 where the end that opened this TCP connection sends by this leg, and has not acknowledged the other's SYN. The
+ * backend's view does not see what that end sends. */
+static __always_inline __u32 leg_is_opening(const struct ct_leg *leg)
+{
+	return (is_set(leg->flags & (LEG_ANSWER | LEG_INNER)) | is_set(leg->ack)) ^ 1;
+}
+
+/* Has one end alone sent packets of it, is its TCP connection half open, or have the ends closed it (ct_closing)? Of
+ * DSR's connections the client's acknowledgement tells that they are open. FlowReader says the same. */
+static __always_inline bool is_evicted_first(const struct ct_value *v, __u8 proto)
+{
+	const __u32 state = v->state, dsr = is_set((v->leg[0].flags | v->leg[1].flags) & LEG_DSR);
+	const __u32 answered = is_set(state & CT_TCP_OPEN) | (is_set(state & CT_SEEN_LO) & is_set(state & CT_SEEN_HI));
+	const __u32 lo = is_set(state & CT_FIN_LO), hi = is_set(state & CT_FIN_HI);
+	const __u32 over = is_set(state & CT_RST) | (lo & hi) | ((lo | hi) & dsr);
+	const __u32 opening = (leg_is_opening(&v->leg[0]) | leg_is_opening(&v->leg[1])) &
+			      (is_set(proto ^ IPPROTO_TCP) ^ 1);
+
+	return (answered ^ 1) | over | opening;
 }
 
 /* The table is full: a flow goes, of those that were entered longest ago as far as np_recent knows. True: there is room
- * for an entry. Writes victim. */
+ * for an entry. Writes eviction. */
 NP_GLOBAL int make_room(void)
 {
 	struct scratch *s = scratch_take();
 	struct pressure *pressure;
+	struct eviction *e;
+	__u32 zero = 0, slot;
 	struct ct_key *recent;
 	struct ct_value *v;
-	__u32 zero = 0, slot, idle = RECENT_FLOWS;
 
 	if (!s)
 		return false;
-	opaque(idle);
+	e = &s->eviction; /* what a loop has found is in memory: the verifier follows no number through it */
+	e->idle = RECENT_FLOWS;
+	e->found = 0;
+	e->seen = ~0ULL;
 	pressure = bpf_map_lookup_elem(&np_pressure, &zero);
 	if (pressure && s->now > pressure->full_at + PRESSURE_NS)
 		pressure->full_at = s->now; /* wakes the agent */
@@ -94,22 +128,29 @@ NP_GLOBAL int make_room(void)
 		recent = bpf_map_lookup_elem(&np_recent, &slot);
 		if (!recent)
 			return false;
-		s->victim = *recent;
-		v = bpf_map_lookup_elem(&np_ct, &s->victim);
+		e->victim = *recent;
+		v = bpf_map_lookup_elem(&np_ct, &e->victim);
 		if (!v)
 			continue;
-		if (is_evicted_first(v)) {
+		if (is_evicted_first(v, e->victim.proto)) {
 			evict(s, v);
 			return true;
 		}
-		if (s->now > v->seen + 2 * CT_FRESH_NS)
-			idle = slot;
+		e->found++;
+		if (v->seen < e->seen) {
+			e->seen = v->seen;
+			e->idle = slot;
+		}
 	}
-	recent = bpf_map_lookup_elem(&np_recent, &idle);
+	/* in use: it goes only where all that were looked at are, and that many */
+	if ((FOR_FLOOR || e->found < EVICT_TRIES) && s->now < e->seen + 2 * CT_FRESH_NS)
+		return false;
+	slot = e->idle;
+	recent = bpf_map_lookup_elem(&np_recent, &slot);
 	if (!recent)
 		return false;
-	s->victim = *recent;
-	v = bpf_map_lookup_elem(&np_ct, &s->victim);
+	e->victim = *recent;
+	v = bpf_map_lookup_elem(&np_ct, &e->victim);
 	if (v)
 		evict(s, v);
 	return true;

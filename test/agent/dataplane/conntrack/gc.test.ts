@@ -135,14 +135,18 @@ describe('the sweep', () => {
     expect(oneWay.found.full).toBe(0)
   })
 
-  test('of a table without room what is over goes at once, and what one end alone has sent packets of, not what is new', async () => {
+  test('of a table without room what is over goes at once, and what one end alone has sent packets of, is half open or closed', async () => {
     const both = STATE.seenHi | STATE.seenLo
     const kept = [idle(1, 3_000_000), idle(2, 1000, { state: STATE.seenLo }), idle(3, 170_000, { proto: PROTO.udp, state: both })]
     const udp = { proto: PROTO.udp, state: STATE.seenHi }
-    const gone = [idle(4, TIMEOUTS.tcpOpen + 1), idle(5, 3000, { state: STATE.seenLo }), idle(6, 3000, udp)]
+    const over = { state: STATE.open | STATE.finLo | STATE.finHi }
+    const gone = [
+      ...[idle(4, TIMEOUTS.tcpOpen + 1), idle(5, 5000, { state: STATE.seenLo }), idle(6, 5000, udp)],
+      ...[idle(7, 5000, over), idle(8, 5000, { ack: 0 })],
+    ]
     const { found, clock, relieve, has } = setup([...kept, ...gone])
     await relieve()
-    expect([...kept, ...gone].map(has)).toEqual([true, true, true, false, false, false])
+    expect([...kept, ...gone].map(has)).toEqual([true, true, true, ...gone.map(() => false)])
     expect([found.full, clock.slept]).toEqual([0, 0])
   })
 
@@ -155,6 +159,25 @@ describe('the sweep', () => {
     stays.found.grows = false
     await stays.relieve()
     expect(flows.filter((flow) => !stays.has(flow))).toEqual(flows.slice(0, 100))
+  })
+
+  test('of a table full of flows that have been idle equally long a sixteenth goes, and of one full of flows in use none', async () => {
+    const left = async (idleMs: number): Promise<number> => {
+      const flows = Array.from({ length: 1600 }, (_, number) => idle(number, idleMs))
+      const { found, relieve, has } = setup(flows, 1600)
+      found.grows = false
+      await relieve()
+      return flows.filter(has).length
+    }
+    expect([await left(600_000), await left(3000)]).toEqual([1500, 1600])
+  })
+
+  test('closed flows do not make the table grow, nor cost others their place', async () => {
+    const closed = Array.from({ length: 1580 }, (_, number) => idle(number, 1000, { state: STATE.open | STATE.rst }))
+    const kept = Array.from({ length: 20 }, (_, number) => idle(10_000 + number, 3_000_000))
+    const { found, relieve, has } = setup([...closed, ...kept], 1600)
+    await relieve()
+    expect([found.full, kept.filter(has).length]).toEqual([0, 20])
   })
 
   test('a pass ends early when programs find no room, and another begins at once and does not rest', async () => {
