@@ -36,11 +36,14 @@ static __always_inline enum verdict untracked_packet(struct __sk_buff *skb, stru
 	return action == RULE_ALLOW ? VERDICT_PASS : dropped(DROP_POLICY);
 }
 
-/* A packet of no flow: there is nothing to prepare. Reads key.lane, dst. */
+/* A packet of no flow: there is nothing to prepare. What came in the tunnel does not go on from here: it could come
+ * back. Reads key.lane, dst. */
 static __noinline enum verdict prepare_alone(struct scratch *s)
 {
 	enum drop why = s->hook == FROM_HOST ? source_refused_alone(s) : DROP_NONE;
 
+	if (s->p.tunnelled && s->dst.kind != ADDR_LOCAL_POD && s->dst.kind != ADDR_SELF)
+		why = DROP_NO_ROUTE;
 	return why ? dropped(why) : FLOW_PREPARED;
 }
 

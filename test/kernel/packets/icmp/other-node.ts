@@ -6,7 +6,7 @@ import type { PacketCase, Step } from '../../../../testkit/packets/case.ts'
 import { numbers, quoteAs } from './errors.ts'
 import { tunnelPort } from '../tunnel-port.ts'
 import type { Family } from '../../../../testkit/packets/cluster.ts'
-import { VNI, at, families } from '../../../../testkit/packets/cluster.ts'
+import { NODE_PORT, VNI, at, families } from '../../../../testkit/packets/cluster.ts'
 
 const PORT = 46_000
 const UNKNOWN = { action: 'drop', reason: 'DROP_STRAY_SERVICE' } as const
@@ -24,6 +24,8 @@ function otherNode(f: Family): PacketCase[] {
     tunnel(node, to, { inner, vni: VNI, sport: tunnelPort({ src, dst, sport: 0, dport: 0 }) })
   const inTunnel = (inner: Uint8Array, node = f.thirdNode) => by(node, f.node, { src: f.stranger, dst: f.bareVip, inner })
   const client = at(f.client, PORT)
+  const ofNode = (to: string) => icmp(f.stranger, f.thirdNode, { type, code, word: 1400, body: l3(answer(to, at(f.thirdNode, NODE_PORT))) })
+  const sentBack = (to: string) => by(f.thirdNode, f.node, { src: f.stranger, dst: f.thirdNode, inner: ofNode(to) })
   const far = [{ addr: f.remotePod, port: 8080, node: f.otherNode }]
   const near = [{ addr: f.pod, port: 8080 }]
   const opens = (from: string, addr: string): Step => ({
@@ -50,6 +52,10 @@ function otherNode(f: Family): PacketCase[] {
         comes('with an address of the node', error(client, { from: f.quietOwn }), { action: 'drop', reason: 'DROP_SPOOFED' }),
         comes('as a pod of the overlay', error(client, { from: f.overlayPod }), { action: 'drop', reason: 'DROP_SPOOFED' }),
         comes('another node has sent it here already', inTunnel(error(client)), UNKNOWN),
+        comes('of a node port of the node that sent it, which would send it here again', sentBack(client), {
+          action: 'drop',
+          reason: 'DROP_NO_ROUTE',
+        }),
         { ...comes('chosen by chance, nothing tells the node', error(client), UNKNOWN), given: { backends: far, frontends: [front] } },
       ],
     },
