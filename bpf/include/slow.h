@@ -10,6 +10,18 @@
 #include "l3/related.h"
 #include "l3/reset.h"
 
+/* A pod sends with its own address only: rules know it by no other, nor by its link-local one. Writes src. */
+static __noinline enum drop source_own(struct __sk_buff *skb, struct scratch *s)
+{
+	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);
+
+	if (info && info->kind == ADDR_LOCAL_POD && info->ifindex == skb->ifindex) {
+		s->src = *info;
+		return DROP_NONE;
+	}
+	return DROP_SPOOFED;
+}
+
 /* What the fast path would not read. VERDICT_NONE: it may be of a flow.
  * Writes p, walk, first_fragment, answer.buf. */
 static __noinline enum verdict slow_parse(struct __sk_buff *skb, struct scratch *s)
@@ -33,6 +45,8 @@ static __noinline enum verdict slow_parse(struct __sk_buff *skb, struct scratch 
 		why = parse_v6(skb, s);
 	else
 		return VERDICT_PASS;
+	if (why == DROP_FRAGMENT_UNKNOWN && s->hook == FROM_WORKLOAD && source_own(skb, s))
+		return dropped(DROP_SPOOFED);
 	held = why == DROP_FRAGMENT_UNKNOWN && is_awaited(s) && fragment_hold(skb, s);
 	if ((why == DROP_FRAGMENT_UNKNOWN || why == DROP_EXTENSION_HEADERS) && !unread_is_ours(skb, s, why))
 		return VERDICT_PASS;
@@ -44,18 +58,6 @@ static __noinline enum verdict slow_parse(struct __sk_buff *skb, struct scratch 
 	if (message != LINK_NONE)
 		return s->hook == FROM_WORKLOAD && message == LINK_DISCOVERY ? nd_from_pod(skb, s) : VERDICT_PASS;
 	return VERDICT_NONE;
-}
-
-/* A pod sends with its own address only: rules know it by no other, nor by its link-local one. Writes src. */
-static __noinline enum drop source_own(struct __sk_buff *skb, struct scratch *s)
-{
-	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);
-
-	if (info && info->kind == ADDR_LOCAL_POD && info->ifindex == skb->ifindex) {
-		s->src = *info;
-		return DROP_NONE;
-	}
-	return DROP_SPOOFED;
 }
 
 /* The check of the source where packets leave. It holds for all of them, whatever rules and flows say, and on the way

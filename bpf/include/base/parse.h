@@ -139,6 +139,8 @@ static __noinline enum drop parse_fragment(struct __sk_buff *skb, struct scratch
 	}
 	if (at == 8 && p->proto == IPPROTO_TCP)
 		return DROP_MALFORMED; /* no first fragment ends there: this one would write over its headers */
+	if (at + end > 0xffff + ETH_HLEN)
+		return DROP_MALFORMED; /* longer than a datagram can be */
 	known = bpf_map_lookup_elem(&np_frags, &s->walk.frag);
 	if (!known)
 		return DROP_FRAGMENT_UNKNOWN;

@@ -20,6 +20,7 @@
 
 struct held_key {
 	struct frag_key datagram;
+	__u32 device; /* by which they come in again: one that came by another is another sender's */
 	__u32 slot;
 };
 
@@ -33,10 +34,11 @@ _Static_assert(sizeof(struct held) <= sizeof(struct cut), "the held packet is pu
 /* Each object's own; eviction bounds what strangers can leave here. */
 NP_LRU(np_held, struct held_key, struct held, 256);
 
-static __always_inline void held_key_of(struct held_key *k, const struct scratch *s)
+static __always_inline void held_key_of(struct held_key *k, struct __sk_buff *skb, const struct scratch *s)
 {
 	__builtin_memset(k, 0, sizeof(*k));
 	k->datagram = s->walk.frag;
+	k->device = skb->ifindex;
 }
 
 /* May a program send the datagram on? Then its first fragment passes here. What came in the tunnel is in order: the
@@ -50,8 +52,10 @@ static __always_inline bool is_awaited(const struct scratch *s)
 	if (s->hook == FROM_WORKLOAD)
 		return true;
 	info = bpf_map_lookup_elem(&np_addrs, &s->p.t.dst);
-	return info && (info->kind == ADDR_LOCAL_POD || info->kind == ADDR_SERVICE || info->flags & ADDR_EXTERNAL ||
-			(info->kind == ADDR_SELF && info->flags & ADDR_NODE_PORTS));
+	if (!info)
+		return own_prefix(false) & PREFIX_NODE_PORTS;
+	return (info->kind == ADDR_LOCAL_POD || info->kind == ADDR_SERVICE || info->flags & ADDR_EXTERNAL ||
+		(info->kind == ADDR_SELF && info->flags & ADDR_NODE_PORTS));
 }
 
 /* Is the datagram, whose first fragment this is, the node's own? Then the kernel has the others already. */
@@ -81,7 +85,7 @@ static __noinline bool fragment_hold(struct __sk_buff *skb, struct scratch *s)
 		return false;
 	held->since = s->now;
 	held->length = length + 1;
-	held_key_of(&k, s);
+	held_key_of(&k, skb, s);
 #pragma unroll
 	for (int i = 0; i < HELD_PARTS; i++) {
 		k.slot = i;
@@ -102,7 +106,7 @@ static __noinline bool fragments_release(struct __sk_buff *skb, struct scratch *
 	struct held *held;
 	__u64 length;
 
-	held_key_of(&k, s);
+	held_key_of(&k, skb, s);
 	held = bpf_map_lookup_elem(&np_held, &k);
 	if (!held || s->now - held->since > HELD_NS || is_nodes_datagram(s) ||
 	    bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS))

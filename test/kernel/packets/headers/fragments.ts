@@ -87,6 +87,40 @@ function fragments(f: Family): PacketCase[] {
       ],
     },
     {
+      name: `${f.name}: a pod's fragment with another pod's address does not wait among that pod's`,
+      given: {},
+      steps: [
+        {
+          say: 'last',
+          through: 'from_workload',
+          packet: udp(at(f.elsewherePod, 1), at(f.remotePod, 9), { payload, id: 77, fragment: { offset: 24, more: false } }),
+          action: 'drop',
+          reason: 'DROP_SPOOFED',
+        },
+        {
+          say: 'its own',
+          through: 'from_workload',
+          packet: udp(at(f.pod, 1), at(f.remotePod, 9), { payload, id: 77, fragment: { offset: 24, more: false } }),
+          action: 'drop',
+          reason: 'COUNT_FRAGMENT_HELD',
+        },
+      ],
+    },
+    {
+      name: `${f.name}: a fragment that ends beyond the longest datagram is dropped`,
+      given: {},
+      steps: [
+        { say: 'first', through: 'from_host', packet: first(at(f.pod, 9)), action: 'redirect' },
+        {
+          say: 'last',
+          through: 'from_host',
+          packet: part(at(f.pod, 9), { offset: 65_528, more: false }),
+          action: 'drop',
+          reason: 'DROP_MALFORMED',
+        },
+      ],
+    },
+    {
       name: `${f.name}: a last fragment of fewer than 8 bytes is as good as any`,
       given: {},
       steps: [
