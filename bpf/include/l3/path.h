@@ -9,9 +9,10 @@
 
 /* As the kernel's ip_rt_mtu_expires. */
 #define PATH_NS (600 * SECOND_NS)
-/* What each host takes in one piece: a forged error makes packets no shorter. */
-#define PATH_LEAST_V4 576
-#define PATH_LEAST_V6 1280
+/* What senders go down to when they are told that a packet does not fit (the kernel's min_pmtu; IPv6's least MTU), in
+ * the tunnel. A forged error that said less would end their connections. */
+#define PATH_LEAST_V4 (552 + sizeof(struct tunnel_v4))
+#define PATH_LEAST_V6 (1280 + sizeof(struct tunnel_v6))
 
 /* What follows a tunnel packet's UDP header. */
 struct tunnel_rest {

@@ -9,7 +9,7 @@ import type { Family } from '../../../../testkit/packets/cluster.ts'
 import { A_WHILE, VNI, at, families } from '../../../../testkit/packets/cluster.ts'
 
 const PORT = 48_000
-const NARROW = 1300
+const NARROW = 1400
 const MINUTES_11 = 660_000
 
 interface Ends {
@@ -72,7 +72,7 @@ function learned(f: Family): PacketCase[] {
   const client = { src: f.client, sport: PORT, dst: f.vip, dport: 80 }
   const translated = { ...client, dst: f.remotePod, dport: 8080 }
   const syn = (mss: number, ttl: number) => tcp(at(f.pod, PORT), at(f.overlayPod, 80), { flags: 'S', mss, ttl })
-  const least = f.v4 ? 576 : 1280
+  const least = f.v4 ? 552 + 50 : 1280 + 70
   const toThird = outer(client, big(translated, 63), { to: f.thirdNode })
   return [
     {
