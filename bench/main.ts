@@ -77,13 +77,13 @@ async function pathPart(quick: boolean): Promise<RatioFigure[]> {
 }
 
 /** Kills, collisions by each way, whether to leave growth and kube-proxy out. */
-async function lossPart(quick: boolean, runs = quick ? 3 : 20): Promise<LossFigure[]> {
+async function lossPart(quick: boolean, runs = quick ? 3 : 100): Promise<LossFigure[]> {
   await previousVersion() // is built once, and not in the part's time
   return await runPart<LossFigure>({
     part: 'loss/main',
     args: [String(runs), ...(quick ? ['2', 'quick'] : ['10'])],
     isolated: false,
-    timeoutMs: 5 * MINUTE + runs * 10_000,
+    timeoutMs: 15 * MINUTE + runs * 10_000,
     fields: ['id', 'runs', 'fault', 'control'],
   })
 }

@@ -109,13 +109,13 @@ static __always_inline bool socket_sent_to(struct bpf_sock_addr *ctx, struct add
 }
 
 /* Is the backend perhaps the pod itself? What never leaves the pod is asked about by no rule. */
-static __always_inline bool is_perhaps_itself(struct bpf_sock_addr *ctx, const struct backend *be)
+static __always_inline bool is_perhaps_itself(struct bpf_sock_addr *ctx, const struct addr *backend)
 {
 	struct addr_info *info;
 
 	if (!cfg.cluster_policy || is_host_socket(ctx))
 		return false;
-	info = bpf_map_lookup_elem(&np_addrs, &be->addr);
+	info = bpf_map_lookup_elem(&np_addrs, backend);
 	return info && info->kind == ADDR_LOCAL_POD && (info->egress || info->ingress);
 }
 
@@ -129,7 +129,7 @@ static __always_inline bool to_backend(struct bpf_sock_addr *ctx, struct addr *d
 	if (!m.fe || (ctx->protocol == IPPROTO_UDP && !m.here_only))
 		return false;
 	be = backend_for(m.fe);
-	if (!be || is_perhaps_itself(ctx, be))
+	if (!be || is_perhaps_itself(ctx, &be->addr))
 		return false; /* the packet path answers where there is none */
 	return socket_sent_to(ctx, dst, port, &be->addr, be->port);
 }
@@ -149,11 +149,13 @@ static __always_inline bool to_same_backend(struct bpf_sock_addr *ctx, struct ad
 	last = bpf_map_lookup_elem(&np_sockets, &key);
 	if (last) {
 		live = backend_live(fe->inside.list, &last->addr, last->port);
+		if (live && is_perhaps_itself(ctx, &last->addr))
+			return false;
 		if (live)
 			return socket_sent_to(ctx, dst, port, &last->addr, last->port);
 	}
 	be = backend_for(fe);
-	if (!be || is_perhaps_itself(ctx, be))
+	if (!be || is_perhaps_itself(ctx, &be->addr))
 		return false;
 	chosen.addr = be->addr;
 	chosen.port = be->port;

@@ -41,7 +41,7 @@ export interface Interfaces {
   local(): readonly Cidr[]
 }
 
-type LocalRoute = Pick<RouteMessage, 'cidr' | 'device'>
+type LocalRoute = Pick<RouteMessage, 'cidr' | 'device' | 'priority'>
 
 type Changed = (name: string) => void
 
@@ -177,8 +177,8 @@ function addressKey(index: number, address: { addr: Addr; bits: number }): strin
   return `${index} ${address.bits} ${address.addr}`
 }
 
-function localKey({ cidr, device }: LocalRoute): string {
-  return `${device} ${formatCidr(cidr)}`
+function localKey({ cidr, device, priority }: LocalRoute): string {
+  return `${device} ${priority} ${formatCidr(cidr)}`
 }
 
 function compareAddresses(a: InterfaceAddress, b: InterfaceAddress): number {

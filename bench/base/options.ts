@@ -10,7 +10,7 @@ export interface BenchOptions {
   readonly parts: readonly Part[]
   /** a minute or two instead of a quarter of an hour: fewer rounds, and nothing of 10k */
   readonly quick: boolean
-  /** how often agents are killed; undefined: 20, or 3 when quick */
+  /** how often agents are killed; undefined: 100, or 3 when quick */
   readonly runs: number | undefined
   /** where the results go; undefined: bench/results/latest.json, and only after a whole run */
   readonly out: string | undefined
@@ -20,7 +20,7 @@ export const HELP = `bench: measures packets, control plane, paths and losses, a
 
   --quick        fewer rounds, smaller clusters, no growth of tables, no change of proxy: two minutes
   --only PART    packet, control, path or loss; may be given again
-  --runs N       how often the loss part kills agents (default 20; 3 with --quick)
+  --runs N       how often the loss part kills agents (default 100; 3 with --quick)
   --out FILE     where to write the results (default: bench/results/latest.json after a whole run, otherwise nowhere);
                  with --only loss the file keeps everything else
 `

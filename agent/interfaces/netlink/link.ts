@@ -125,7 +125,7 @@ export function encodeVeth(end: NewLink, peer: NewLink & { readonly netnsFd: num
   return Buffer.concat([linkHeader({}), encodeEnd(end), encodeAttribute(IFLA_LINKINFO, Buffer.concat(info))])
 }
 
-/** Payload of RTM_NEWLINK that makes a VXLAN device for packets of any VNI, not up. It learns nothing and asks nobody:
+/** Payload of RTM_NEWLINK that makes a VXLAN device for packets of any VNI, not up. It learns and asks nothing:
  * no ARP, no groups. */
 export function encodeVxlan({ name, mac, mtu }: NewLink, port: number): Buffer {
   const data = [

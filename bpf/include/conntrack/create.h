@@ -150,12 +150,8 @@ static __noinline enum verdict prepare_service(struct __sk_buff *skb, struct scr
 	__u32 slot = 0;
 	enum drop why;
 
-	if (s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p)) {
-		if (s->hook == FROM_HOST && tcp_is_connected(tcp_state(skb, &s->p.t)))
-			return VERDICT_PASS; /* the node's own, and older than the service */
-		if (!(fe->flags & FRONTEND_MAGLEV))
-			return dropped(DROP_NO_FLOW);
-	}
+	if (s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p) && !(fe->flags & FRONTEND_MAGLEV))
+		return dropped(DROP_NO_FLOW);
 	if (fe->flags & FRONTEND_RANGES && !range_has(fe->inside.list, &s->p.t.src))
 		return dropped(DROP_SOURCE_RANGE);
 	be = backend_pick(s, fe, from, &slot);
@@ -218,7 +214,8 @@ static __noinline bool leaves_from_service(const struct scratch *s)
 	addr_any(&any, s->p.v4);
 	if (frontend_at(&any, t->sport, s->p.proto)) {
 		info = bpf_map_lookup_elem(&np_addrs, &t->src);
-		if (info && info->kind == ADDR_SELF && info->flags & ADDR_NODE_PORTS)
+		if (info ? info->kind == ADDR_SELF && info->flags & ADDR_NODE_PORTS
+			 : own_prefix(true) & PREFIX_NODE_PORTS)
 			return true;
 	}
 	return frontend_at(&t->src, t->sport, s->p.proto);
@@ -269,6 +266,9 @@ NP_GLOBAL enum verdict flow_prepare(struct __sk_buff *skb)
 		addr_look(&s->dst, &s->p.t.dst);
 	} else {
 		fe = service_of_packet(s, &s->dst);
+		if (fe && s->hook == FROM_HOST && s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p) &&
+		    tcp_is_connected(tcp_state(skb, &s->p.t)))
+			fe = 0; /* of the node's own connection, which is older than the service */
 	}
 	ours = fe || s->dst.kind == ADDR_LOCAL_POD;
 	if (s->hook == FROM_WORKLOAD || (s->hook == FROM_HOST && (ours || s->p.tunnelled))) {

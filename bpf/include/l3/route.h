@@ -149,14 +149,25 @@ NP_GLOBAL __u32 own_prefix_find(__u32 of_source)
 	return range_has(RANGE_NODE_PORTS, a) ? PREFIX_OWN | PREFIX_NODE_PORTS : PREFIX_OWN;
 }
 
-/* The same where the node has such prefixes at all: few do. */
-static __always_inline __u32 own_prefix(bool of_source)
+/* Few nodes have such prefixes at all. */
+static __always_inline bool has_own_prefixes(void)
 {
 	struct node_state *state;
 	__u32 zero = 0;
 
 	state = bpf_map_lookup_elem(&np_state, &zero);
-	return state && state->own_prefixes ? own_prefix_find(of_source) : 0;
+	return state && state->own_prefixes;
+}
+
+static __always_inline __u32 own_prefix(bool of_source)
+{
+	return has_own_prefixes() ? own_prefix_find(of_source) : 0;
+}
+
+/* Is any address, which has no row, in RANGE_OWN? */
+static __always_inline bool is_in_own_prefix(const struct addr *a)
+{
+	return has_own_prefixes() && range_has(RANGE_OWN, a);
 }
 
 /* Is `dst`, of which s->dst is known, reached only through the tunnel? */

@@ -36,6 +36,8 @@ static __always_inline bool is_own_node_port(const struct scratch *s, struct add
 	if (addr_eq(&asked->dst, &s->judged.t.dst) || pkt_is_icmp(&s->p))
 		return false;
 	addr_look(info, &asked->dst);
+	if (!info->kind && is_in_own_prefix(&asked->dst))
+		info->kind = ADDR_SELF;
 	/* a load balancer's address may be a node's as well */
 	return info->kind == ADDR_SELF && !frontend_at(&asked->dst, asked->dport, s->p.proto);
 }

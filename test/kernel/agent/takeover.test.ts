@@ -73,7 +73,7 @@ test('nothing is pinned before it is known whether it was there: what a kill lea
   writeFileSync(slow, `#!/bin/sh\nsleep ${SLOW_SECONDS}\nexec ${kept} "$@"\n`, { mode: 0o755 })
   machine.sh(`mount --bind ${slow} ${nft}`)
   const first = machine.agent()
-  await first.event('configuration.applied')
+  await first.event('kernel.features')
   await systemClock.sleep(5000, AbortSignal.timeout(10_000))
   const maps = machine.path(`${PINS}/maps`)
   expect([existsSync(maps) ? readdirSync(maps) : [], first.events('kube-proxy.detected')]).toEqual([[], []])

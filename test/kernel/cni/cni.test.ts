@@ -26,13 +26,13 @@ describe('ADD', () => {
     await of.ready()
     const [a, b] = [of.add({ pod: 'a' }), of.add({ pod: 'b' })]
     expect([ips(a), ips(b)]).toEqual([
-      ['10.1.1.0/32', 'fd00:1::/128'],
       ['10.1.1.1/32', 'fd00:1::1/128'],
+      ['10.1.1.2/32', 'fd00:1::2/128'],
     ])
     expect(a.output['interfaces']).toMatchObject([{ name: host('a') }, { name: 'eth0', sandbox: of.netns({ pod: 'a' }) }])
     // at once: nothing has to be found out first
-    for (const target of ['10.1.1.1', 'fd00:1::1']) expect(of.machine.sh(`ping -c 1 -W 0.5 ${target} || true`)).toContain('1 received')
-    for (const target of ['10.1.1.1', 'fd00:1::1', '192.0.2.1', 'fd00::1'])
+    for (const target of ['10.1.1.2', 'fd00:1::2']) expect(of.machine.sh(`ping -c 1 -W 0.5 ${target} || true`)).toContain('1 received')
+    for (const target of ['10.1.1.2', 'fd00:1::2', '192.0.2.1', 'fd00::1'])
       expect(of.succeeds({ pod: 'a' }, `ping -c 2 -i 0.2 -W 2 ${target}`)).toBe(true)
     // without pools nodes beyond a router are reached in the tunnel, by IPv6 as well
     expect(of.inPod({ pod: 'a' }, 'ip link show eth0')).toContain('mtu 1430')
@@ -66,8 +66,8 @@ describe('ADD', () => {
       { pod: 'a', id: 'a-old' },
       { pod: 'a', id: 'a-new' },
     ]
-    expect(ips(of.add(old))).toContain('10.1.1.0/32')
-    expect(ips(of.add(now))).toContain('10.1.1.1/32')
+    expect(ips(of.add(old))).toContain('10.1.1.1/32')
+    expect(ips(of.add(now))).toContain('10.1.1.2/32')
     expect(of.call('DEL', old)).toEqual({ status: 0, output: {} })
     expect(of.saved()).toEqual(['a-new.json'])
     expect(of.succeeds(now, 'ping -c 1 -W 2 192.0.2.1')).toBe(true)
@@ -114,7 +114,7 @@ describe('ADD', () => {
     )
     const answer = of.beginAdd({ pod: 'a', id: 'waits', uid: 'u2' })
     // a call that waits holds up no other
-    expect(ips(of.add({ pod: 'a', id: 'old', uid: 'u1' }, { timeoutSeconds: 5 }))).toContain('10.1.1.0/32')
+    expect(ips(of.add({ pod: 'a', id: 'old', uid: 'u1' }, { timeoutSeconds: 5 }))).toContain('10.1.1.1/32')
     expect(answer()).toBeUndefined()
     of.machine.put('pods.json', [waitingPod('a', { uid: 'u2' })])
     await expect.poll(answer, { timeout: 10_000 }).toMatchObject({ status: 0 })
@@ -274,7 +274,7 @@ describe('DEL', () => {
     expect(of.machine.sh(`ip -o link; ip route`)).not.toMatch(new RegExp(`${host('a')}|10\\.1\\.1\\.`))
     expect(of.call('DEL', { pod: 'nobody' }).status).toBe(0)
     // rests first
-    expect(ips(of.add({ pod: 'b' }))).toContain('10.1.1.1/32')
+    expect(ips(of.add({ pod: 'b' }))).toContain('10.1.1.2/32')
   })
 
   test('leaves a veth that by now belongs to another sandbox, of which this agent knows nothing', async () => {
@@ -328,8 +328,8 @@ describe('CHECK', () => {
       code: 101,
       msg: "10.9.9.9 is not the pod's",
     })
-    of.inPod({ pod: 'a' }, 'ip addr del 10.1.1.0/32 dev eth0')
-    expect(check(added).output).toMatchObject({ code: 101, msg: 'eth0 has lost 10.1.1.0' })
+    of.inPod({ pod: 'a' }, 'ip addr del 10.1.1.1/32 dev eth0')
+    expect(check(added).output).toMatchObject({ code: 101, msg: 'eth0 has lost 10.1.1.1' })
     expect(of.call('ADD', { pod: 'a' })).toEqual(added)
     expect(check(added).status).toBe(0)
     of.machine.sh(`ip link del ${host('a')}`)

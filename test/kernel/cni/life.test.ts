@@ -51,7 +51,7 @@ describe('what runtimes find', () => {
     const agent = await of.ready()
     rmSync(join(of.machine.state, 'cni.sock'))
     await agent.event('cni.listening', 2)
-    expect(ips(of.add({ pod: 'a' }))).toContain('10.1.1.0/32')
+    expect(ips(of.add({ pod: 'a' }))).toContain('10.1.1.1/32')
   })
 
   test('is not there while the socket cannot be had, or the folder cannot be written: the node is not ready, and says why', async () => {
@@ -101,7 +101,7 @@ describe('an agent that comes after one that was killed', () => {
     await of.ready()
     expect(of.call('CHECK', { pod: 'a' }, { prevResult: added.output }).status).toBe(0)
     expect(of.call('ADD', { pod: 'a' })).toEqual(added)
-    expect(ips(of.add({ pod: 'b' }))).toContain('10.1.1.1/32')
+    expect(ips(of.add({ pod: 'b' }))).toContain('10.1.1.2/32')
     expect(of.call('DEL', { pod: 'a' }).status).toBe(0)
   })
 
@@ -109,7 +109,7 @@ describe('an agent that comes after one that was killed', () => {
     const first = await of.ready()
     for (const pod of ['a', 'b']) of.add({ pod })
     expect(of.held()).toEqual(['a-1', 'b-1'])
-    of.machine.put('pods.json', [waitingPod('a', { ips: ['10.1.1.0', 'fd00:1::'] }), waitingPod('b')])
+    of.machine.put('pods.json', [waitingPod('a', { ips: ['10.1.1.1', 'fd00:1::1'] }), waitingPod('b')])
     await first.kill()
     for (const pod of ['a', 'b']) writeFileSync(join(of.machine.state, 'cni', 'sandboxes', `${pod}-1.json`), '{')
     const next = await of.ready()
@@ -121,7 +121,7 @@ describe('an agent that comes after one that was killed', () => {
   test('collects nothing before it has read which pods there are', async () => {
     const first = await of.ready()
     of.add({ pod: 'a' })
-    of.machine.put('pods.json', [waitingPod('a', { ips: ['10.1.1.0', 'fd00:1::'] })])
+    of.machine.put('pods.json', [waitingPod('a', { ips: ['10.1.1.1', 'fd00:1::1'] })])
     await first.kill()
     writeFileSync(join(of.machine.state, 'cni', 'sandboxes', 'a-1.json'), '{')
     renameSync(of.machine.resources, `${of.machine.resources}.away`)
