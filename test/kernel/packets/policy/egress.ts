@@ -46,6 +46,11 @@ export const EGRESS_TABLE: readonly Row[] = [
     given: (f) => ({ frontends: [at(f.otherNode, 80)] }),
   },
   { asks: 'a node port of its own node', sees: 'what was asked', asked: (f) => ({ addr: f.node, port: NODE_PORT }) },
+  {
+    asks: "a node port at an address of its own node's local prefixes",
+    sees: 'what was asked',
+    asked: (f) => ({ addr: f.prefixOwn, port: NODE_PORT }),
+  },
   { asks: 'a node port of another node', sees: 'what was asked', asked: (f) => ({ addr: f.otherNode, port: NODE_PORT }) },
 ]
 

@@ -30,6 +30,11 @@ function casesOf(f: Family): PacketCase[] {
   return [
     { name: `${f.name}: a socket of the node that sends from a node port is answered`, given, steps: exchange(nodePort) },
     {
+      name: `${f.name}: a socket of the node that sends from a node port, at an address of a local prefix, is answered`,
+      given,
+      steps: exchange(at(f.prefixOwn, NODE_PORT)),
+    },
+    {
       name: `${f.name}: a socket of the node that sends from a service's external address and port is answered`,
       given,
       steps: exchange(external),
