@@ -64,12 +64,14 @@ export class SoakedNode {
   }
 
   /** All that an agent may leave on a node, line by line: pins, programs, devices, addresses, routes, filters. The
-   * generation is left out of the names of pins. */
+   * generation is left out of the names of pins, the program's id out of filters. */
   async belongings(): Promise<readonly string[]> {
     const lines = (await snapshot(this.#lab, this.name)).split('\n').filter((line) => line !== '')
-    const pins = lines.map((line) => line.replace(/(?<=\/programs\/)[0-9a-f]{16}(-\d+)?/, 'GENERATION'))
+    const named = lines.map((line) =>
+      line.replace(/(?<=\/programs\/)[0-9a-f]{16}(-\d+)?/, 'GENERATION').replace(/:\[\d+\]( direct-action .*) id \d+/, '$1'),
+    )
     const programs = (await this.#programs()).map((program) => `program ${textAt(program, 'name') ?? '?'}`)
-    return [...pins, ...programs].sort()
+    return [...named, ...programs].sort()
   }
 
   /** Throws LabError when it has no agent. */
