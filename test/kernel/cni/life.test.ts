@@ -114,6 +114,10 @@ describe('an agent that comes after one that was killed', () => {
     for (const pod of ['a', 'b']) writeFileSync(join(of.machine.state, 'cni', 'sandboxes', `${pod}-1.json`), '{')
     const next = await of.ready()
     await next.event('cni.attachment-rejected', 2)
+    await next.event('dataplane.ready')
+    expect(of.held()).toEqual(['a-1', 'b-1'])
+    // the runtime says which sandboxes there are
+    expect(of.call('GC', { pod: 'x' }, { 'cni.dev/valid-attachments': [{ containerID: 'a-1', ifname: 'eth0' }] }).status).toBe(0)
     await next.event('ipam.leaks-collected')
     expect([of.held(), of.held('fd00-1---112')]).toEqual([['a-1'], ['a-1']])
   })
