@@ -10,7 +10,7 @@
 /* Flows that are looked at for one that makes room; fewer where verifiers look at each path. */
 #define EVICT_TRIES (FOR_FLOOR ? 8 : 32)
 
-/* How long the table is known to be full, at most, before that is said again. */
+/* Programs renew pressure.full_at no sooner than after this time. */
 #define PRESSURE_NS 100000000ULL
 
 /* The next slot of np_recent: the one that was written longest ago, or nearly. Programs take slots by the block. */

@@ -200,7 +200,7 @@ describe('what strangers change is found and put back', () => {
   })
 })
 
-describe('where it cannot be it is not, which is said once and looked for again within a minute', () => {
+describe('where the device cannot be made the agent logs that once, and tries again within a minute', () => {
   test('another VXLAN device has the port', () => {
     kernel.others = [other(4790), other(4789, 'vx')]
     expect([want(PORT), done()]).toEqual([[], []])
