@@ -105,7 +105,7 @@ describe('layers', () => {
     expect(wrong.map((one) => `${one.from} imports ${one.target}`)).toEqual([])
   })
 
-  test('nothing but tests imports from test/, and the table allows it to nobody', () => {
+  test('only tests import from test/, and the table allows it to no layer', () => {
     const wrong = files.flatMap(importsOf).filter((one) => one.target.startsWith('test/'))
     expect(wrong.map((one) => `${one.from} imports ${one.target}`)).toEqual([])
     const reaches = (from: string) => isAllowed({ from, target: 'test/support/build.ts', typeOnly: true })
@@ -144,7 +144,7 @@ describe('layers', () => {
     expect(wrong).toEqual([])
   })
 
-  test('nothing unfinished or skipped', () => {
+  test('no file has unfinished or skipped parts', () => {
     const marks = /\b(TODO|FIXME)\b|@ts-(ignore|expect-error|nocheck)|\b(test|it|describe)\.(skip|only|todo)\b/
     const tests = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' }).filter(
       (path) => path.endsWith('.ts') && path !== 'layers.test.ts',

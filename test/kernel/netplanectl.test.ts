@@ -85,7 +85,7 @@ describe('pins of its own version', () => {
     expect(run('bpf conntrack', { after: '| head -1' })).toMatchObject({ status: 0, stderr: '' })
   })
 
-  test('without the rights', () => {
+  test('netplanectl without the rights says that only root can read the maps', () => {
     const { status, stdout, stderr } = run('bpf nat', { before: 'setpriv --inh-caps=-all --bounding-set=-all' })
     expect([status, stdout, stderr]).toEqual([1, '', 'netplanectl: the maps of the data plane can only be read by root\n'])
   })
@@ -100,7 +100,7 @@ describe('pins of its own version', () => {
   })
 })
 
-test('no pins at all', () => {
+test('netplanectl says that no maps are pinned', () => {
   const { status, stdout, stderr } = run('bpf nat')
   expect([status, stdout, stderr]).toEqual([
     1,

@@ -9,7 +9,7 @@ function slice(triggered: number | undefined): EndpointSlice {
   return { ...common, ports: [], endpoints: [], ...(triggered === undefined ? {} : { triggered }) }
 }
 
-test('counts from what changed the endpoints until the change is in the kernel, each once', () => {
+test('sync latency counts from what changed the endpoints until the change is in the kernel, each once', () => {
   const seconds: number[] = []
   const time = { now: 100_000 }
   const latency = new SyncLatency({ wall: () => time.now, observe: (one) => seconds.push(one) })

@@ -66,7 +66,7 @@ test('what is due is written once, subject by subject, and the condition holds',
   expect([await round(), await round(1000), reason()]).toEqual([['a', 'b', 'c'], [], ''])
 })
 
-test('no more than 20 at once and five a second', async () => {
+test('the outbox writes no more than 20 at once and five a second', async () => {
   const { round } = world(Array.from({ length: 40 }, (_, at) => `k${at}`))
   const counts = [await round(), await round(1000), await round(1000), await round(60_000)].map(({ length }) => length)
   expect(counts).toEqual([20, 5, 5, 10])

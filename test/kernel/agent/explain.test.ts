@@ -117,7 +117,7 @@ describe('the node and its manifests say the same', () => {
     expect(answer.verdict).toBe(verdict)
   })
 
-  test('and nothing of the questions stays', async () => {
+  test('nothing of the questions stays in the flow table', async () => {
     expect(await rows(machine, 'np_ct')).toBe(0)
   })
 

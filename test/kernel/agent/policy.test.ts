@@ -87,7 +87,7 @@ describe('a policy for a local pod', () => {
     expect(await sizes()).toEqual(before.sizes)
   })
 
-  test('and its rows go with it', async () => {
+  test('the rows of a policy go with it', async () => {
     const agent = machine.agent()
     await agent.event('dataplane.ready')
     machine.drop('policy.json')

@@ -81,7 +81,7 @@ async function intruded(): Promise<string> {
   return got.replace('listening\n', '')
 }
 
-test('is there while there is another node, and is cleaned up', { timeout: 60_000 }, async () => {
+test('the device is there while there is another node, and is cleaned up', { timeout: 60_000 }, async () => {
   const agent = machine.agent()
   await agent.event('dataplane.ready')
   await agent.until('the device', isRight)

@@ -182,12 +182,12 @@ describe('a setting whose programs are refused', () => {
     expect([await passes(), unmet()]).toEqual([500, ['dataplane.programs']])
   })
 
-  test('and that is taken back is no reason to try again', async () => {
+  test('a setting that is taken back is no reason to try again', async () => {
     want(node)
     expect([await passes(), unmet()]).toEqual([undefined, []])
   })
 
-  test('and that is taken back makes no other setting wait', async () => {
+  test('a setting that is taken back makes no other setting wait', async () => {
     want(node)
     await passes()
     const before = dataplane.loaded

@@ -30,7 +30,7 @@ async function asked(to: Endpoint, localPort: number): Promise<readonly unknown[
 test.each([
   ['a-1', PORT + 1],
   ['b-1', PORT + 2],
-] as const)('and %s answers all of them', async (pod, port) => {
+] as const)('an endpoint that takes over, %s, answers all of them', async (pod, port) => {
   world.put({ endpoints: [pod] })
   for (const family of FAMILIES) {
     await expect.poll(() => asked(service(family), PORT), SOON).toMatchObject([{ pod }])

@@ -38,7 +38,7 @@ async function serveOwn(addresses: readonly string[]): Promise<void> {
 }
 
 describe('a node with an ExternalIP and no InternalIP', () => {
-  test('is ready', async () => {
+  test('a node with an ExternalIP alone is ready', async () => {
     for (const node of ['b', 'c']) await expect.poll(async () => (await world.lab.agents.readiness(node)).text, SOON).toBe('')
   })
 
@@ -76,7 +76,7 @@ describe("a node's own address that its cluster does not know", () => {
         expect(await world.ask('a-1', { proto, address, port: OWN_PORT }), address).toEqual([`node/a < ${podAddress('a-1', family)}`])
   })
 
-  test('has node ports', async () => {
+  test("a node's own address that its cluster does not know has node ports", async () => {
     const pods = (peer: string): string[] => ['a-1', 'b-1', 'c-1'].map((pod) => `${pod} < ${peer}`)
     for (const proto of PROTOS) {
       const link = { proto, address: '169.254.20.10', port: NODE_PORT }

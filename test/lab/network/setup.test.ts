@@ -39,7 +39,7 @@ describe('veths', () => {
       'link add nplX address MAC type veth peer name eth0 address MAC netns nplab-t-pod-default.one',
     ])
   })
-  test('none when all are there', () => {
+  test('no veth is made when all are there', () => {
     const iface = topology.pods[0]?.iface ?? ''
     const there = new Map(['br0', 'p-a', 'c-client', 'c-far', 'eth0', iface].map((device) => [device, []]))
     expect(vethLines(topology, () => there).size).toBe(0)

@@ -110,7 +110,7 @@ describe('what a program has given is asked for again when the server refuses it
     expect(said.length).toBe(runs() - 1)
   }, 30_000)
 
-  test('and a source goes on', async () => {
+  test('a source goes on with what the program gives then', async () => {
     const server = fromKubeconfig(config(program()))
     await using source = await new SourceRun({ server, watchSeconds: 1 }).untilSynced()
     good = 'Bearer token-2'
@@ -249,7 +249,7 @@ describe('a kubeconfig that was rewritten', () => {
     expect(source.source.servers().port).toBe(other.server.port)
   })
 
-  test('and makes no sense is left as it was, which is reported once', async () => {
+  test('a rewritten kubeconfig that makes no sense is not taken, which is reported once', async () => {
     await using api = client(config({ token: 'token-1' }))
     await api.list(PODS)
     write('config', '{"clusters": []}')

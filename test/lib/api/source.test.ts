@@ -283,7 +283,7 @@ describe('kinds that the server does not have', () => {
     expect(fake.requests.filter((path) => path.startsWith('/apis/netplane.io/v3/tiers'))).toEqual([])
   })
 
-  test('but for what nodes say: without it nothing is believed', async () => {
+  test('without NodeNetworks the source believes nothing', async () => {
     fake.fault = ({ path }, response) => {
       if (!path.endsWith('/nodenetworks')) return false
       json(response, 404, {})

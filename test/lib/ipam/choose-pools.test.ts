@@ -72,7 +72,7 @@ describe('pools', () => {
     expect(choose({ ipv4pools: '["z","10.3.0.0/16"]' })).toEqual(['z', 'm'])
   })
 
-  test('none of the family, or none for all pods: the pod has the other family alone', () => {
+  test('without a pool of the family, or one for all pods, the pod has the other family alone', () => {
     expect(choose({}, [])).toBeUndefined()
     expect(choose({}, pools.slice(3, 5))).toBeUndefined()
   })

@@ -69,7 +69,7 @@ describe('a list of loopback alone', () => {
     expect(chained(theirs)).toEqual({ ...theirs, plugins: [...theirs.plugins, OURS] })
   })
 
-  test('is none to chain to', () => {
+  test('a list of loopback alone is none to chain to', () => {
     expect(chained(LOOPBACK)).toBeUndefined()
     expect(chainedConflist(folder, '/s')).toBeUndefined()
   })

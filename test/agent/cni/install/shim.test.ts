@@ -68,7 +68,7 @@ describe.each([
 ])('%s', (_, program) => {
   const shim = (input: string | Buffer, environment?: Readonly<Record<string, string>>) => run(program, input, environment)
 
-  test("passes its input on to the agent, and prints the agent's answer", async () => {
+  test("the shim passes its input on to the agent, and prints the agent's answer", async () => {
     const environment = { CNI_CONTAINERID: 'c"1\n', CNI_NETNS: '/n', CNI_IFNAME: 'eth0', CNI_ARGS: 'a=b;c=\\d', CNI_PATH: '/p' }
     const input = `\n${config({ text: 'ünï "quoted"\u0001' })}\n`
     expect(await shim(input, environment)).toEqual({ status: 0, output: '{"good": true}' })
@@ -79,7 +79,7 @@ describe.each([
     expect(await shim(config())).toEqual({ status: 1, output: '{"code": 7}' })
   })
 
-  test('says itself which versions there are', () => {
+  test('the shim says itself which versions there are', () => {
     const { status, stdout } = spawnSync(program, { env: { ...OPTIONS, CNI_COMMAND: 'VERSION' }, input: '' })
     expect([status, JSON.parse(stdout.toString())]).toEqual([
       0,
@@ -117,7 +117,7 @@ describe.each([
     ['{"cniVersion": "0.\\"4", "socket": "/a/b"}', '1.1.0', '/a/b'],
     ['', '1.1.0', '/run/netplane/cni.sock'],
     ['{"socket": 5}', '1.1.0', '/run/netplane/cni.sock'],
-  ])('finds in %j the version %s and the socket %s', async (input, cniVersion, path) => {
+  ])('the shim finds in %j the version %s and the socket %s', async (input, cniVersion, path) => {
     const { output } = await shim(input)
     expect(JSON.parse(output)).toMatchObject({ cniVersion, code: 11 })
     expect(output).toContain(` ${path}: `)

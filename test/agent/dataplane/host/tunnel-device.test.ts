@@ -138,7 +138,7 @@ const other = (port: number, name = 'flannel.1'): Interface => ({
   vxlan: { port, external: false },
 })
 
-test('is made down, then has its program, then is up, and is left alone after that', () => {
+test('the device is made down, then has its program, then is up, and is left alone after that', () => {
   want(PORT)
   expect(done()).toEqual(['make 4789', 'drop all by 3', 'up'])
   settle()
@@ -146,14 +146,14 @@ test('is made down, then has its program, then is up, and is left alone after th
   expect(log.of('tunnel.announced')).toEqual([{ device: TUNNEL_DEVICE, port: PORT }])
 })
 
-test('is the next agent’s as it is', () => {
+test('the next agent takes the device as it is', () => {
   want(PORT)
   done()
   device = start()
   expect([want(PORT), done(), drift]).toEqual([[], [], []])
 })
 
-test('waits for programs, and gets the program of a new generation while it is up', () => {
+test('the device waits for programs, and gets the program of a new generation while it is up', () => {
   loaded = undefined
   device.setDesired(PORT)
   expect(device.pending()).toBe(false)
@@ -165,7 +165,7 @@ test('waits for programs, and gets the program of a new generation while it is u
   expect([done(), drift]).toEqual([['make 4789', 'drop all by 4', 'up', 'drop all by 5'], []])
 })
 
-test('of another port is made again; without a tunnel it goes, and comes back', () => {
+test('a device of another port is made again; without a tunnel it goes, and comes back', () => {
   want(PORT)
   done()
   hooks.there.clear()
@@ -231,7 +231,7 @@ describe('where the device cannot be made the agent logs that once, and tries ag
     expect(kernel.device).toBeUndefined()
   })
 
-  test('no filters: it never goes up without one', () => {
+  test('a kernel without filters: the device never goes up', () => {
     hooks.refusal = Object.assign(new Error('tc'), { code: 'ENOENT' })
     expect([want(PORT), done()]).toEqual([[], ['make 4789', 'remove']])
     expect(whyNot()).toEqual(['this kernel has no filters of programs: tc'])

@@ -79,7 +79,7 @@ describe('of others', () => {
     )
   })
 
-  test('nothing of its own: nothing to do', () => {
+  test('without rules of kube-proxy there is nothing to remove', () => {
     expect(proxyTables(nat('-A INPUT -j ACCEPT'))).toEqual([])
     expect(removalInput([])).toBe('')
   })

@@ -5,7 +5,7 @@ import { MapUsage } from '#agent/dataplane/maps/map-usage.ts'
 import { FakeClock } from '../../../support/fakes/fake-clock.ts'
 import { FakeMap, FakeNativeError } from '../../../support/fakes/fake-map.ts'
 
-test('counts what programs put into their maps, and keeps the last count of one that goes', async () => {
+test('the agent counts what programs put into their maps, and keeps the last count of one that goes', async () => {
   const map = new FakeMap({ name: 'np_frags', keySize: 4, valueSize: 4, maxEntries: 10_000 })
   const fill = new MapUsage({ clock: new FakeClock(), log: silentLog, maps: () => new Map([['np_frags', map]]) })
   for (let key = 0; key < 5000; key++) map.update(new Uint8Array(new Uint32Array([key]).buffer), Buffer.alloc(4))

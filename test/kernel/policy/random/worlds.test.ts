@@ -169,7 +169,7 @@ describe.each([
       ['a policy or a pod', world, change],
       ['a network set', world, setChange],
       ['several of them at once', world, batch],
-    ])('of %s', { timeout: TIMEOUT }, async (_what, objects, one) => {
+    ])('a change of %s', { timeout: TIMEOUT }, async (_what, objects, one) => {
       const changes = fc.array(one, { minLength: 1, maxLength: 3 })
       await fc.assert(
         fc.asyncProperty(objects, changes, (some, then) => checkEveryStep(all, some, then)),

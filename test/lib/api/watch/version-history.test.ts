@@ -100,7 +100,7 @@ describe('objects that the server no longer has are gone, and those that it has 
     await untilRestored(source)
   })
 
-  test('also where another object has the version by now', async () => {
+  test('an object is gone also where another object has its version by now', async () => {
     fake.put(SERVICES, service('web', 80))
     await using source = await watching()
     const restore = fake.backUp()
@@ -223,13 +223,13 @@ describe('an error that only a list cures leads to one:', () => {
     })
   })
 
-  test('no watch begins', async () => {
+  test('a watch that cannot begin leads to a list', async () => {
     await curedByList((response) => {
       refuse(response, 500, 'InternalError')
     })
   })
 
-  test('but not again and again', async () => {
+  test('an error that comes again does not lead to a list each time', async () => {
     await using source = await watching()
     let asked = 0
     fake.fault = ({ path, query }, response) => {
@@ -246,7 +246,7 @@ describe('an error that only a list cures leads to one:', () => {
     await until('the reason', () => source.unavailable?.includes('InternalError') === true)
   })
 
-  test('but where lists fail as well, and watches no more, they go on', async () => {
+  test('where lists fail too and watches fail no longer, the watches go on', async () => {
     await using source = await watching()
     let failed = 0
     fake.fault = ({ path, query }, response) => {
@@ -261,7 +261,7 @@ describe('an error that only a list cures leads to one:', () => {
     expect(lists(SERVICES)).toBe(2)
   })
 
-  test('but what is refused to this client, or for now, does not', async () => {
+  test('what is refused to this client, or for now, leads to no list', async () => {
     let failed = 0
     fake.fault = ({ path, query }, response) => {
       if (path !== SERVICES || !query.has('watch') || failed >= 10) return false

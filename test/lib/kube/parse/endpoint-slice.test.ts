@@ -86,7 +86,7 @@ describe('is read', () => {
     { 'service.kubernetes.io/headless': '' },
     { 'service.kubernetes.io/service-proxy-name': 'x' },
     { 'kubernetes.io/service-name': '' },
-  ])('and belongs to no service of ours: %j', (labels) => {
+  ])('a slice with labels %j belongs to no service of ours', (labels) => {
     expect(read({ labels }).service).toBeUndefined()
     expect(read({ labels }).unserved).toBe('kubernetes.io/service-name' in labels ? undefined : 'web')
   })

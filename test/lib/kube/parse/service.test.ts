@@ -52,7 +52,7 @@ describe('is read', () => {
     expect(read?.loadBalancerIPs.map(formatAddr)).toEqual(['192.0.2.1'])
   })
 
-  test('with defaults', () => {
+  test('a service is read with defaults', () => {
     const { service: read } = parse({ spec: { clusterIP: '10.96.0.1', ports: [{ port: 80 }] } })
     expect(read).toMatchObject({ type: 'ClusterIP', families: ['IPv4'], ports: [{ name: '', protocol: 'TCP', port: 80, targetPort: 80 }] })
   })
@@ -65,7 +65,7 @@ describe('is read', () => {
     ['headless by label', { labels: { 'service.kubernetes.io/headless': '' } }, 'headless'],
     ['of another proxy', { labels: { 'service.kubernetes.io/service-proxy-name': 'other' } }, 'other-proxy'],
     ['a name outside', { type: 'ExternalName', clusterIPs: [], ports: [], spec: { externalName: 'example.org' } }, 'external-name'],
-  ])('and left alone: %s', (_, of, why) => {
+  ])('a service is left alone: %s', (_, of, why) => {
     expect(spec(of)).toMatchObject({ service: { notServed: why }, rejected: [] })
   })
 

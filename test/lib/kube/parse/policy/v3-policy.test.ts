@@ -135,7 +135,7 @@ describe('a bad rule closes the policy', () => {
     ])
   })
 
-  test('but one whose selector cannot be read closes nothing', () => {
+  test('a policy whose selector cannot be read closes nothing', () => {
     expect(global({ selector: 'a = b' })).toEqual({
       policy: [],
       refused: ['spec.selector: not a selector: "a = b" (cannot be understood at "= b")'],
