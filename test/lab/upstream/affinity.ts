@@ -60,7 +60,8 @@ async function forgets(cluster: Cluster, from: string, to: Endpoint): Promise<vo
   expect(new Set(next), 'pods after the time-out').not.toEqual(new Set([pod]))
 }
 
-/** Uses it for longer than the time-out, each time within it; begins again when a busy machine was too late for that. */
+/** Uses it for longer than the time-out, each time within it; begins again when a busy machine was too late for
+ * that. */
 async function staysWhileUsed(cluster: Cluster, from: string, to: Endpoint): Promise<string> {
   await cluster.sticks(from, to)
   let last = await use(cluster, from, to)
