@@ -66,6 +66,7 @@ export class Dataplane implements Disposable {
   readonly #readBack = new Set<TableName>()
   #adopted = false
   #ready = false
+  #toldAt = -Infinity
 
   constructor(options: DataplaneOptions) {
     const { log } = options
@@ -136,6 +137,8 @@ export class Dataplane implements Disposable {
   interfacesChanged(names: ReadonlySet<string>): void {
     for (const name of names) this.#changedInterfaces.add(name)
     this.#tunnel.markStale()
+    // one that came again under its name has the kernel's own: no drift
+    this.#sysctls.markStale()
     // the kernel drops routes of IPv4 with their device and says nothing
     if (this.devices.list().some(({ iface, use }) => use === 'host' && names.has(iface.name))) this.#routes.markStale()
   }
@@ -148,6 +151,16 @@ export class Dataplane implements Disposable {
     for (const [part, things] of Object.entries(found)) if (things.length > 0) this.#repairs.note(part, { [part]: things })
     const toJudge = this.#repairs.lookAtHooks()
     return this.#tunnel.check() || toJudge || Object.values(found).some((things) => things.length > 0)
+  }
+
+  /** The kernel tells of a change to hooks or sysctls: looked at now, but once a second at most, for another program
+   * may put back what we do. True when something has to be put right by a pass. */
+  checkToldHooks(): boolean {
+    this.#sysctls.lookAtAll()
+    const now = this.#options.clock.now()
+    if (now - this.#toldAt < LOOK_AGAIN_MS) return false
+    this.#toldAt = now
+    return this.checkHooks()
   }
 
   /** Has the table read back in the next pass. */

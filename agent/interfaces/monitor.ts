@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Keeps the interface table, with what the kernel takes for the node itself, and hears of route changes by netlink.
- * Layer: agent/interfaces. */
+/** Keeps the interface table, with what the kernel takes for the node itself, and hears by netlink of changes that
+ * owners of routes, hooks and sysctls have to look at. Layer: agent/interfaces. */
 import { errorCode } from '#lib/base/errors.ts'
 import { Notifier } from '#lib/base/async/wait.ts'
 import type { Log } from '#lib/obs/log.ts'
@@ -19,10 +19,13 @@ import {
   RTM_GETROUTE,
   RTM_NEWROUTE,
 } from './netlink/route.ts'
+import { isClsactRemoval, RTM_DELQDISC, RTM_DELTFILTER } from './netlink/tc.ts'
 import { InterfaceTable, type Interfaces } from './table.ts'
 
-/** RTNLGRP_LINK, IPV4_IFADDR, IPV4_ROUTE, IPV6_IFADDR, IPV6_ROUTE */
-export const MONITOR_GROUPS = [1, 5, 7, 9, 11] as const
+/** RTNLGRP_LINK, TC, IPV4_IFADDR, IPV4_ROUTE, IPV6_IFADDR, IPV6_ROUTE, IPV4_NETCONF, IPV6_NETCONF */
+export const MONITOR_GROUPS = [1, 4, 5, 7, 9, 11, 24, 25] as const
+/** that a sysctl of forwarding or of reverse paths was set, or is there for a new interface */
+const RTM_NEWNETCONF = 80
 /** Room for a burst of a few thousand events while we are busy; more is found again by a full dump. */
 export const MONITOR_BUFFER_BYTES = 4 << 20
 
@@ -33,6 +36,8 @@ export interface MonitorEvents {
   interfacesChanged(names: ReadonlySet<string>): void
   /** a route of ours was removed, even by us, or a default route is another */
   routesChanged(): void
+  /** a filter or its clsact was removed, or a sysctl of forwarding or reverse paths is another, even by us */
+  hooksOrSysctlsChanged(): void
   /** events were lost. The interface table has been read again; owners must check their routes and hooks */
   overrun(): void
 }
@@ -52,6 +57,7 @@ export class InterfaceMonitor implements Disposable {
   readonly #table = new InterfaceTable((name) => this.#names.add(name))
   #names = new Set<string>()
   #routes = false
+  #hooksOrSysctls = false
   /** undefined: nothing is to be heard of */
   #events: MonitorEvents | undefined
 
@@ -144,6 +150,10 @@ export class InterfaceMonitor implements Disposable {
       this.#routes = false
       this.#events?.routesChanged()
     }
+    if (this.#hooksOrSysctls) {
+      this.#hooksOrSysctls = false
+      this.#events?.hooksOrSysctlsChanged()
+    }
   }
 
   #take(message: NetlinkMessage): void {
@@ -171,6 +181,13 @@ export class InterfaceMonitor implements Disposable {
       case RTM_DELROUTE:
         this.#takeLocalRoute(message)
         this.#routes ||= isDefaultRoute(message.payload) || routeProtocol(message.payload) === ROUTE_PROTOCOL
+        return
+      case RTM_DELQDISC:
+      case RTM_DELTFILTER:
+        this.#hooksOrSysctls ||= isClsactRemoval(message)
+        return
+      case RTM_NEWNETCONF:
+        this.#hooksOrSysctls = true
     }
   }
 

@@ -101,6 +101,9 @@ function monitorEvents(dataplane: Dataplane, { interfaces }: InterfaceMonitor, o
       leaveLostAddress({ source, log: of.log }, interfaces)
     },
     routesChanged,
+    hooksOrSysctlsChanged: () => {
+      if (dataplane.checkToldHooks()) loop.mark()
+    },
     overrun: routesChanged,
   }
 }

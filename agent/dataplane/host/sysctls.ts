@@ -26,6 +26,8 @@ export class Sysctls implements ReconcileStep {
   readonly #root: string
   #desired: ReadonlyMap<string, string> = new Map()
   #dirty = false
+  /** the next check is of interfaces' as well */
+  #all = false
 
   constructor(options: SysctlOptions) {
     this.#stateFile = options.stateFile
@@ -47,19 +49,19 @@ export class Sysctls implements ReconcileStep {
     this.#dirty = this.#desired.size > 0
   }
 
+  /** Has the next {@link check} look at those of interfaces as well. */
+  lookAtAll(): void {
+    this.#all = true
+  }
+
   /** Looks at those that are not of one interface, of which there are few; returns which have another value. They are
    * set by the next pass. */
   check(): string[] {
-    const isOther = ([path, value]: readonly [string, string]): boolean => {
-      try {
-        return !OF_INTERFACE.test(path) && readFileSync(join(this.#root, path), 'utf8').trim() !== value
-      } catch {
-        return true // the next pass says why
-      }
-    }
-    const other = this.#dirty ? [] : [...this.#desired].filter(isOther).map(([path]) => path)
+    const isLookedAt = (path: string): boolean => this.#all || !OF_INTERFACE.test(path)
+    const other = this.#dirty ? [] : [...this.#desired].filter(([path, value]) => isLookedAt(path) && this.#isOther(path, value))
+    this.#all = false
     this.#dirty ||= other.length > 0
-    return other
+    return other.map(([path]) => path)
   }
 
   apply(): Outcome {
@@ -74,6 +76,14 @@ export class Sysctls implements ReconcileStep {
     }
     this.#dirty = failures.length > 0
     return { done, failures }
+  }
+
+  #isOther(path: string, value: string): boolean {
+    try {
+      return readFileSync(join(this.#root, path), 'utf8').trim() !== value
+    } catch (thrown) {
+      return !this.#isOfGone(path, thrown) // the next pass says why
+    }
   }
 
   /** An interface that has gone is wanted until its message has been read; one that comes brings its settings along. */

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Queueing-discipline and filter messages, enough to see whose programs hang at a clsact hook.
  * Layer: agent/interfaces (pure). */
-import { attributeString, attributeU32, decodeAttributes } from './message.ts'
+import { attributeString, attributeU32, decodeAttributes, type NetlinkMessage } from './message.ts'
 
+export const RTM_DELQDISC = 37
 export const RTM_GETQDISC = 38
+export const RTM_DELTFILTER = 45
 export const RTM_GETTFILTER = 46
 
 /** Where the filters of the two directions hang. */
@@ -64,4 +66,11 @@ export function decodeFilter(payload: Buffer): FilterMessage | undefined {
     kind,
     programId: options === undefined ? undefined : attributeU32(decodeAttributes(options), TCA_BPF_ID),
   }
+}
+
+/** Of a filter at a clsact hook, or of the clsact itself. */
+export function isClsactRemoval({ type, payload }: Pick<NetlinkMessage, 'type' | 'payload'>): boolean {
+  if (type === RTM_DELQDISC) return decodeQdisc(payload)?.kind === 'clsact'
+  const parent = type === RTM_DELTFILTER ? decodeFilter(payload)?.parent : undefined
+  return parent === CLSACT_PARENT.ingress || parent === CLSACT_PARENT.egress
 }

@@ -17,6 +17,7 @@ function monitored(...links: FakeLink[]) {
   monitor.start({
     interfacesChanged: (names) => heard.push([...names].sort().join(' ')),
     routesChanged: () => heard.push('routes'),
+    hooksOrSysctlsChanged: () => heard.push('hooks or sysctls'),
     overrun: () => heard.push('overrun'),
   })
   return { kernel, monitor, heard, names: () => monitor.interfaces.all().map((one) => one.name) }

@@ -6,9 +6,9 @@ import { hasTcx } from '#agent/dataplane/attach/tc.ts'
 
 type Check = (name: string, wrong: string | undefined) => void
 const DIRECTIONS: readonly Direction[] = ['ingress', 'egress']
-const SCHED_CLS = 3
+export const SCHED_CLS = 3
 /** r0 = TC_ACT_UNSPEC; exit */
-const PASS = Uint8Array.of(0xb7, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x95, 0, 0, 0, 0, 0, 0, 0)
+export const PASS = Uint8Array.of(0xb7, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x95, 0, 0, 0, 0, 0, 0, 0)
 
 /** On the interface `iface`, which must be a scratch one. clsact must work everywhere, tcx where the kernel answers
  * for it. */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The interface monitor and our routes against the kernel itself. Layer: test. */
 import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { NetlinkSocket } from '#native'
+import { BpfProgram, ifindexOf, NetlinkSocket, tcAttach, tcCreateHook, tcDestroyHook, tcDetach } from '#native'
 import { formatAddr, formatCidr, parseAddr, parseCidr } from '#lib/base/ip.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import { selfAddresses } from '#agent/dataplane/host/devices.ts'
@@ -10,6 +11,7 @@ import { listOwnRoutes, removeRoute, Routes } from '#agent/dataplane/host/routes
 import { InterfaceMonitor, MONITOR_GROUPS } from '#agent/interfaces/monitor.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
 import type { Interface } from '#agent/interfaces/table.ts'
+import { PASS, SCHED_CLS } from './attach-cases.ts'
 
 const IFACE = 'npnl0'
 const stack: Disposable[] = []
@@ -48,6 +50,7 @@ function monitored(receiveBufferBytes?: number): Monitored {
   const events = {
     interfacesChanged: (names: ReadonlySet<string>) => heard.push(...names),
     routesChanged: () => heard.push('a route'),
+    hooksOrSysctlsChanged: () => heard.push('a hook or sysctl'),
     overrun: () => heard.push('overrun'),
   }
   const monitor = new InterfaceMonitor({ socket, log: silentLog })
@@ -104,6 +107,40 @@ describe('the monitor', () => {
     await expect.poll(local).not.toContain('198.18.0.0/25')
     ip('link', 'del', IFACE)
     await expect.poll(own).toEqual([])
+  })
+
+  test('hears of what others take from hooks, and of settings that they make, of these devices and of all', async () => {
+    const { heard } = monitored()
+    const told = async (what: string, run: () => unknown): Promise<void> => {
+      const before = heard.length
+      run()
+      await expect.poll(() => heard.slice(before), { message: what }).toContain('a hook or sysctl')
+    }
+    const ifindex = ifindexOf(IFACE)
+    const pass = BpfProgram.load({ type: SCHED_CLS, instructions: PASS, license: 'GPL' })
+    stack.push({
+      [Symbol.dispose]: () => {
+        pass.close()
+      },
+    })
+    const filter = { ifindex, direction: 'egress', handle: 1, priority: 1 } as const
+    tcCreateHook(ifindex)
+    tcAttach(filter, pass)
+    tcAttach({ ...filter, direction: 'ingress' }, pass)
+    await told('a filter', () => {
+      tcDetach(filter)
+    })
+    await told('all filters', () => execFileSync('tc', ['filter', 'del', 'dev', IFACE, 'ingress']))
+    await told('a clsact', () => {
+      tcDestroyHook(ifindex)
+    })
+    for (const setting of [`ipv4/conf/${IFACE}/rp_filter`, `ipv4/conf/${IFACE}/forwarding`, `ipv6/conf/${IFACE}/forwarding`]) {
+      const file = `/proc/sys/net/${setting}`
+      const before = readFileSync(file, 'utf8').trim()
+      await told(setting, () => {
+        writeFileSync(file, before === '1' ? '0' : '1')
+      })
+    }
   })
 
   test('after more events than its socket holds it is right all the same', async () => {
