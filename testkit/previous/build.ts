@@ -20,18 +20,18 @@ export interface PreviousVersion {
   readonly agentCommand: readonly string[]
 }
 
-/** Builds it when it is not there yet, a minute or two. Throws ConfigError when the clone has no such commit. */
-export async function previousVersion(): Promise<PreviousVersion> {
-  const root = packageRoot()
+/** Builds it when it is not there yet, a minute or two. Throws ConfigError when the clone is shallow, though it may
+ * have been built before: what the next machine cannot do is not to work by luck on this one. */
+export async function previousVersion(root = packageRoot()): Promise<PreviousVersion> {
+  const shallow = await command('git', ['-C', root, 'rev-parse', '--is-shallow-repository'])
+  if (shallow.trim() !== 'false')
+    throw new ConfigError(PREVIOUS, 'the clone is shallow and has no history to build it from: git fetch --unshallow')
   const commit = readFileSync(join(root, PREVIOUS), 'utf8').trim()
   const folder = await cached(`previous-${commit.slice(0, 12)}-${process.arch}`, (half) => build(root, commit, half))
   return { commit, agentCommand: nodeCommand(join(folder, 'dist/agent/main.js')) }
 }
 
 async function build(root: string, commit: string, into: string): Promise<void> {
-  const shallow = await command('git', ['-C', root, 'rev-parse', '--is-shallow-repository'])
-  if (shallow.trim() !== 'false')
-    throw new ConfigError(PREVIOUS, 'the clone is shallow and has no history to build it from: git fetch --unshallow')
   const tar = join(into, 'previous.tar')
   await command('git', ['-C', root, 'archive', '--output', tar, commit])
   await command('tar', ['-x', '-f', tar, '-C', into])
