@@ -4,20 +4,33 @@
 #include "slow.h"
 #include "base/tail_call.h"
 
-NP_TAIL(np_tail, host_slow);
+NP_TAIL(np_tail, host_slow, from_host, to_host);
 
 /* tc ingress: what arrives from the network */
 SEC("tc")
 int from_host(struct __sk_buff *skb)
 {
-	return tc_action(skb, fast_path(skb, FROM_HOST), &np_tail);
+	return tc_action(skb, fast_path(skb, FROM_HOST), FROM_HOST, &np_tail);
 }
 
 /* tc egress: what leaves for the network */
 SEC("tc")
 int to_host(struct __sk_buff *skb)
 {
-	return tc_action(skb, fast_path(skb, TO_HOST), &np_tail);
+	return tc_action(skb, fast_path(skb, TO_HOST), TO_HOST, &np_tail);
+}
+
+/* behind them, where the kernel has tcx */
+SEC("tc")
+int standby_from_host(struct __sk_buff *skb)
+{
+	return stand_by(skb, FROM_HOST, &np_tail);
+}
+
+SEC("tc")
+int standby_to_host(struct __sk_buff *skb)
+{
+	return stand_by(skb, TO_HOST, &np_tail);
 }
 
 NP_GLOBAL enum verdict send_decided(struct __sk_buff *skb)

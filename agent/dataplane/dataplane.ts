@@ -17,6 +17,7 @@ import {
   connectPrograms,
   dropProgram,
   hookPrograms,
+  standbyPrograms,
   xdpPrograms,
   TABLES,
   type GenerationTables,
@@ -45,6 +46,8 @@ export interface DataplaneOptions extends ProgramLoaderOptions {
 }
 
 const LOOK_AGAIN_MS = 1000
+/** between one that stands by and the next: meanwhile others get their turn */
+const STANDBY_MS = 100
 
 export class Dataplane implements Disposable {
   readonly phases: Reconciler
@@ -150,7 +153,8 @@ export class Dataplane implements Disposable {
     const found = { hooks: this.#connect.check(), pins: this.#current.checkPins(), sysctls: this.#sysctls.check() }
     for (const [part, things] of Object.entries(found)) if (things.length > 0) this.#repairs.note(part, { [part]: things })
     const toJudge = this.#repairs.lookAtHooks()
-    return this.#tunnel.check() || toJudge || Object.values(found).some((things) => things.length > 0)
+    const standing = this.#options.hooks.standbys?.complete !== false
+    return this.#tunnel.check() || toJudge || !standing || Object.values(found).some((things) => things.length > 0)
   }
 
   /** The kernel tells of a change to hooks or sysctls: looked at now, but once a second at most, for another program
@@ -226,7 +230,18 @@ export class Dataplane implements Disposable {
     if (known) this.#sayAdopted(loaded, report.done)
     if (known && report.retryMs === undefined) this.#sayReady()
     if (this.#allRunWhatIsLoaded()) await this.#current.settle()
-    return earliest(report.retryMs, this.#current.retryMs(), loaded.policy.epoch.dueMs, known ? undefined : LOOK_AGAIN_MS)
+    const standbyMs = report.retryMs === 0 ? undefined : this.#standBy()
+    return earliest(report.retryMs, standbyMs, this.#current.retryMs(), loaded.policy.epoch.dueMs, known ? undefined : LOOK_AGAIN_MS)
+  }
+
+  /** One at a time, and when nothing else waits, least of all a pod's start. Returns the ms until the next one. */
+  #standBy(): number | undefined {
+    try {
+      return this.#options.hooks.standbys?.attachNext((place) => this.#hooks.isSettled(place)) === true ? STANDBY_MS : undefined
+    } catch (thrown) {
+      this.#options.log.warn({ error: thrown }, 'hook.standby-failed')
+      return STANDBY_MS
+    }
   }
 
   /** Lets go of every handle; what is pinned goes on. */
@@ -269,6 +284,8 @@ export class Dataplane implements Disposable {
     const devices = chosenDevices(decisions)
     loaded.setDevices(devices, node.nodePortAddresses)
     this.#hooks.setDesired(interfacePrograms(devices, hookPrograms(loaded)))
+    const hostFirst = [...devices.filter(({ kind }) => kind === 'host'), ...devices.filter(({ kind }) => kind === 'workload')]
+    this.#options.hooks.standbys?.setDesired(interfacePrograms(hostFirst, standbyPrograms(loaded)))
     this.#connect.setDesired(connectPrograms(loaded), node.cgroup)
     this.#sysctls.setDesired({ ...node.sysctls, ...deviceSysctls(devices, this.#options.interfaces) })
   }

@@ -173,6 +173,17 @@ export function hookPrograms(loaded: GenerationTables): HookPrograms {
   }
 }
 
+/** By the hooks behind whose programs they stand by. */
+export function standbyPrograms(loaded: GenerationTables): HookPrograms {
+  const program = (name: string): LoadedProgram => programNamed(loaded, name)
+  return {
+    from_workload: program('workload.standby_from_workload'),
+    to_workload: program('workload.standby_to_workload'),
+    from_host: program('host.standby_from_host'),
+    to_host: program('host.standby_to_host'),
+  }
+}
+
 /** Of the device that announces the tunnel's port. */
 export function dropProgram(loaded: GenerationTables): LoadedProgram {
   return programNamed(loaded, 'host.drop_tunnel')

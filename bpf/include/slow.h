@@ -4,6 +4,7 @@
 #ifndef NP_SLOW_H
 #define NP_SLOW_H
 
+#include "base/standby.h"
 #include "conntrack/packet.h"
 #include "l3/held.h"
 #include "l3/neighbour.h"
@@ -142,7 +143,7 @@ static __always_inline int slow_path(struct __sk_buff *skb)
 	if (verdict == dropped(DROP_TOO_BIG) && is_cuttable(s))
 		verdict = cut_send(skb, s);
 	if (!is_dropped(verdict))
-		return verdict;
+		return passed_on(skb, verdict, s->hook);
 	why = drop_reason(verdict);
 	count_slot(why);
 	np_trace("drop %d at hook %d, device %d", why, s->hook, skb->ifindex);

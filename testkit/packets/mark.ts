@@ -18,27 +18,32 @@ const CONTEXT_SIZE = 192
 const MARK_AT = 8
 const INGRESS_IFINDEX_AT = 36
 const IFINDEX_AT = 40
+/** the last word of the control block */
+const WORD_AT = 64
 const SCHED_CLS = 3
 /** `r0 = 0; exit` */
 const NOTHING = Buffer.from('b7000000000000009500000000000000', 'hex')
 
 /** What a packet has beside its bytes; `arrived`: the index of the device by which the node got it, 0 of its own;
- * `device`: of the one that it passes, 0 the loopback device. */
-interface Came {
+ * `device`: of the one that it passes, 0 the loopback device; `word`: what the program before it on
+ * the hook has left. */
+export interface Came {
   readonly mark: number
   readonly arrived?: number
   readonly device?: number
+  readonly word?: number
 }
 
-type Run = ReturnType<BpfProgram['testRun']> & { readonly mark: number }
+export type Run = ReturnType<BpfProgram['testRun']> & { readonly mark: number; readonly word: number }
 
-export function runMarked(program: BpfProgram, packet: Uint8Array, { mark, arrived = 0, device = 0 }: Came): Run {
+export function runMarked(program: BpfProgram, packet: Uint8Array, { mark, arrived = 0, device = 0, word = 0 }: Came): Run {
   const context = Buffer.alloc(CONTEXT_SIZE)
   context.writeUInt32LE(mark, MARK_AT)
   context.writeUInt32LE(arrived, INGRESS_IFINDEX_AT)
   context.writeUInt32LE(device, IFINDEX_AT)
+  context.writeUInt32LE(word, WORD_AT)
   const run = program.testRun({ data: packet, context })
-  return { ...run, mark: run.contextOut.readUInt32LE(MARK_AT) }
+  return { ...run, mark: run.contextOut.readUInt32LE(MARK_AT), word: run.contextOut.readUInt32LE(WORD_AT) }
 }
 
 /** Does this kernel give packets of test runs a mark, and tell it? Since 5.6; vendors have it in older ones. */

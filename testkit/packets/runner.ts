@@ -15,6 +15,7 @@ import { endpoint } from './packet.ts'
 import type { Loaded } from './objects.ts'
 import { loadObject, program, sharedMaps } from './objects.ts'
 import { impliedMark, markText, runMarked, takesArrivals, takesDevices, takesMarks } from './mark.ts'
+import { judgeStandby, standbyPrograms, type StandbyPrograms } from './standby.ts'
 import type { FlowWanted, PacketCase, ProgramName, Step } from './case.ts'
 import { addrInfo } from './addr-info.ts'
 import { NAT_PORT, VNI, at, devices, families, namespaceCommands, namespaceSysctls } from './cluster.ts'
@@ -115,6 +116,7 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
   const xdp = await loadObject('xdp', { cfg, stubHelpers: stubs, share })
   const objectOf = (name: ProgramName) => (name === 'untracked' ? xdp : name.endsWith('workload') ? workload : host)
   const programs = new Map(ALL.map((name) => [name, program(objectOf(name), name)]))
+  const standbys = standbyPrograms(workload, host)
   const maps = openMaps(workload)
   const takes = { mark: takesMarks(), arrived: takesArrivals(), device: takesDevices(ifindexOf(devices.underlay.name)) }
   const { mark: marks } = takes
@@ -125,7 +127,7 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
       fill(maps, test.given)
       for (const step of test.steps) {
         if (!runs(step)) return undefined
-        const wrong = runStep(step, { programs, maps, loaded: workload, marks, redirectPeer: features.redirectPeer })
+        const wrong = runStep(step, { programs, standbys, maps, loaded: workload, marks, redirectPeer: features.redirectPeer })
         if (wrong !== undefined) return `${step.say} (${step.through}): ${wrong}`
       }
       return undefined
@@ -142,7 +144,7 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
       return { action: actionText(through, came.retval), out: came.dataOut, mark: came.mark }
     },
     close() {
-      for (const handle of [...programs.values(), ...share.values(), maps.policy, maps.failsafes]) handle.close()
+      for (const handle of [...programs.values(), ...standbys.values(), ...share.values(), maps.policy, maps.failsafes]) handle.close()
       for (const { object } of [workload, host, xdp]) object.close()
     },
   }
@@ -160,6 +162,7 @@ function runStep(
   step: Step,
   world: {
     readonly programs: ReadonlyMap<ProgramName, BpfProgram>
+    readonly standbys: StandbyPrograms
     readonly maps: Maps
     readonly loaded: Loaded
     readonly marks: boolean
@@ -174,11 +177,10 @@ function runStep(
   change(world.maps, step)
   if (step.forget !== undefined) forget(world.maps.ct, step.forget)
   if (step.age !== undefined) makeOlder(world.maps, step.age)
+  const came = { mark: (step.mark ?? 0) | FOREIGN, arrived: indexOf(step.arrived), device: indexOf(step.device) }
   // before there is a packet, for XDP, there is no mark
-  const { retval, dataOut, mark } =
-    world.marks && step.through !== 'untracked'
-      ? runMarked(run, step.packet, { mark: (step.mark ?? 0) | FOREIGN, arrived: indexOf(step.arrived), device: indexOf(step.device) })
-      : { ...run.testRun({ data: step.packet }), mark: undefined }
+  const marked = world.marks && step.through !== 'untracked' ? runMarked(run, step.packet, came) : undefined
+  const { retval, dataOut } = marked ?? run.testRun({ data: step.packet })
   const action = actionText(step.through, retval)
   if (action !== step.action) return `${action} instead of ${step.action}: ${packetText(dataOut)}`
   const want = step.out === 'same' ? step.packet : step.out
@@ -189,10 +191,15 @@ function runStep(
   }
   const ours = step.marked ?? impliedMark(step, dataOut, world.redirectPeer)
   const implied = ours === undefined ? undefined : ours | FOREIGN
-  if (mark !== undefined && implied !== undefined && mark !== implied)
-    return `marked ${markText(mark)} instead of ${markText(implied)}: ${packetText(dataOut)}`
+  if (marked !== undefined && implied !== undefined && marked.mark !== implied)
+    return `marked ${markText(marked.mark)} instead of ${markText(implied)}: ${packetText(dataOut)}`
   if (slot !== undefined && counter(world.maps, slot) !== before + 1) return `counter ${step.reason ?? ''} did not go up by one`
-  return firstWrong([judgeAffinity(world.maps, step, dataOut), ...(step.flows ?? []).map((wanted) => judgeFlow(world.maps, wanted))])
+  const standby = marked && judgeStandby(world.standbys.get(step.through), came, marked)
+  return firstWrong([
+    standby,
+    judgeAffinity(world.maps, step, dataOut),
+    ...(step.flows ?? []).map((wanted) => judgeFlow(world.maps, wanted)),
+  ])
 }
 
 /** Of a drop reason, or of a counter, which follow them. */

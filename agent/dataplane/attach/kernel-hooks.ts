@@ -8,12 +8,16 @@ import { CgroupAttachments, CgroupLinks, type CgroupPlace } from './cgroup.ts'
 import { ClsactHooks } from './clsact.ts'
 import type { Hooks, InterfaceHook, Place } from './hook.ts'
 import { LinkPins } from './link-pins.ts'
-import { interfaceHooks } from './tc.ts'
+import { Standbys } from './standbys.ts'
+import { hasTcx } from './tc.ts'
+import { TcxHooks } from './tcx.ts'
 import { XdpHooks } from './xdp.ts'
 
 /** Lets go of its handles when disposed of; what is attached stays. */
 export interface AllHooks extends Disposable {
   readonly interfaces: Hooks<InterfaceHook>
+  /** behind those of interfaces; undefined before tcx, where the kernel tells of what is removed */
+  readonly standbys: Standbys | undefined
   readonly xdp: Hooks<Place>
   /** of the device that announces the tunnel's port */
   readonly tunnel: Hooks<InterfaceHook>
@@ -24,8 +28,10 @@ export interface AllHooks extends Disposable {
 /** `pins`: folder of links, made when the first one is pinned. */
 export function kernelHooks(pins: string, interfaces: Interfaces): AllHooks {
   const links = new LinkPins(pins)
+  const standbys = hasTcx() ? new Standbys() : undefined
   return {
-    interfaces: interfaceHooks(links, interfaces),
+    interfaces: standbys === undefined ? ClsactHooks.ofPackets(interfaces) : new TcxHooks(links, standbys),
+    standbys,
     xdp: new XdpHooks(interfaces),
     tunnel: ClsactHooks.ofDrop(interfaces),
     cgroup: (directory, sample) => {
@@ -35,6 +41,7 @@ export function kernelHooks(pins: string, interfaces: Interfaces): AllHooks {
     },
     [Symbol.dispose]: () => {
       links[Symbol.dispose]()
+      standbys?.[Symbol.dispose]()
     },
   }
 }

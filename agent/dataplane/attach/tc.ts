@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The best way to attach to interfaces that this kernel has. Layer: agent/dataplane. */
+/** Which way to attach to interfaces this kernel has. Layer: agent/dataplane. */
 import { tcxQuery } from '#native'
-import type { Interfaces } from '#agent/interfaces/table.ts'
 import { errorCode } from '#lib/base/errors.ts'
-import { ClsactHooks } from './clsact.ts'
-import type { Hooks, InterfaceHook } from './hook.ts'
-import type { LinkPins } from './link-pins.ts'
-import { TcxHooks } from './tcx.ts'
 
 /** The loopback device has this index in every network namespace. */
 const LOOPBACK = 1
-
-export function interfaceHooks(pins: LinkPins, interfaces: Interfaces): Hooks<InterfaceHook> {
-  return hasTcx() ? new TcxHooks(pins) : ClsactHooks.ofPackets(interfaces)
-}
 
 /** What a kernel says that does not know the hook, or not all of the question's fields. */
 const UNKNOWN: ReadonlySet<string | undefined> = new Set(['EINVAL', 'E2BIG', 'ENOTSUP', 'EOPNOTSUPP'])

@@ -3,13 +3,16 @@
 import { BpfLink } from '#native'
 import { parseHookKey, type Hooks, type InterfaceHook, type LoadedProgram } from './hook.ts'
 import type { LinkPins } from './link-pins.ts'
+import type { Standbys } from './standbys.ts'
 
 export class TcxHooks implements Hooks<InterfaceHook> {
   readonly kind = 'tcx'
   readonly #pins: LinkPins
+  readonly #standbys: Standbys | undefined
 
-  constructor(pins: LinkPins) {
+  constructor(pins: LinkPins, standbys?: Standbys) {
     this.#pins = pins
+    this.#standbys = standbys
   }
 
   read(hook: InterfaceHook): number | undefined {
@@ -25,7 +28,10 @@ export class TcxHooks implements Hooks<InterfaceHook> {
     if (link === undefined || info?.ifindex !== hook.instance) {
       // the link is of an interface that is gone, or another process detached it
       this.#pins.drop(hook.key)
-      this.#pins.put(hook.key, BpfLink.attachTcx(program.handle, hook.instance, hook.direction))
+      // what stands by has taken over: a new link would come behind it, and both would run
+      const standby = this.#standbys?.take(hook)
+      standby?.update(program.handle)
+      this.#pins.put(hook.key, standby ?? BpfLink.attachTcx(program.handle, hook.instance, hook.direction))
       return
     }
     if (info.programId !== program.id) link.update(program.handle)

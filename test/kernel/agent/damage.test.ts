@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The whole agent on a node where strangers remove what is its own. Layer: test. */
 import { existsSync } from 'node:fs'
-import { afterEach, beforeEach, describe, test } from 'vitest'
-import { BpfLink } from '#native'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { BpfLink, BpfProgram } from '#native'
+import { hasTcx } from '#agent/dataplane/attach/tc.ts'
 import type { ScratchNode } from '../../../testkit/base/scratch-node.ts'
 import { globalPolicy, hostEndpoint } from './manifests.ts'
 import { links, makeNode, PINS } from './node.ts'
@@ -26,6 +27,21 @@ function detach(): void {
   const link = BpfLink.openPin(machine.path(`${PINS}/links/eth0:ingress`))
   link.detach()
   link.close()
+}
+
+const STANDBYS = ['host-standby_from_host', 'host-standby_to_host', 'workload-standby_from_workload', 'workload-standby_to_workload']
+
+function programId(pin: string): number {
+  const program = BpfProgram.openPin(machine.sh(`ls ${machine.path(PINS)}/programs/*/${pin}`).trim())
+  const { id } = program.info()
+  program.close()
+  return id
+}
+
+/** How many links each of the programs has, on the whole machine. */
+function linked(programs: readonly number[]): number[] {
+  const all = JSON.parse(machine.sh('bpftool --json link')) as readonly { readonly prog_id?: number }[]
+  return programs.map((id) => all.filter((link) => link.prog_id === id).length)
 }
 
 describe('what strangers remove is found and put back', () => {
@@ -69,6 +85,21 @@ describe('what strangers remove is found and put back', () => {
     await agent.event('drift.found')
     await agent.until('the XDP program again', isThere)
   })
+
+  test.skipIf(!hasTcx())(
+    'behind each link a program stands by; it becomes the link that was detached, and ends with the agent',
+    async () => {
+      const agent = machine.agent()
+      await agent.event('dataplane.ready')
+      const ids = STANDBYS.map(programId)
+      await expect.poll(() => linked(ids), { timeout: 20_000 }).toEqual([1, 1, 1, 1])
+      detach()
+      await agent.event('drift.found')
+      await expect.poll(() => [onInterfaces(), ...linked(ids)], { timeout: 20_000 }).toEqual([4, 1, 1, 1, 1])
+      await agent.kill()
+      await expect.poll(() => linked(ids)).toEqual([0, 0, 0, 0])
+    },
+  )
 
   test('a route', async () => {
     const agent = machine.agent()

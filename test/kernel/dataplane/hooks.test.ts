@@ -25,10 +25,11 @@ import { Attachments } from '#agent/dataplane/attach/attachments.ts'
 import { cgroup2Mount, CgroupAttachments, CgroupLinks, cgroupPlace } from '#agent/dataplane/attach/cgroup.ts'
 import { cleanup } from '#agent/dataplane/cleanup.ts'
 import { ClsactHooks } from '#agent/dataplane/attach/clsact.ts'
-import { interfaceHook, type Hooks, type InterfaceHook, type LoadedProgram } from '#agent/dataplane/attach/hook.ts'
+import { interfaceHook, pinName, type Hooks, type InterfaceHook, type LoadedProgram } from '#agent/dataplane/attach/hook.ts'
 import { hasTcx } from '#agent/dataplane/attach/tc.ts'
 import { LinkPins } from '#agent/dataplane/attach/link-pins.ts'
 import { Pins } from '#agent/dataplane/pins.ts'
+import { Standbys } from '#agent/dataplane/attach/standbys.ts'
 import { TcxHooks } from '#agent/dataplane/attach/tcx.ts'
 import { XdpHooks, xdpPlace } from '#agent/dataplane/attach/xdp.ts'
 import { InterfaceMonitor } from '#agent/interfaces/monitor.ts'
@@ -37,6 +38,7 @@ import { compileTo } from '../../support/compiled.ts'
 import { hooksContract } from '../../support/contracts/hooks-contract.ts'
 import { loadObject, type Loaded } from '../../../testkit/packets/objects.ts'
 import { kernelFacts } from '../kernel-facts.ts'
+import { runMarked } from '../../../testkit/packets/mark.ts'
 import { testCfg } from '../../../testkit/packets/runner.ts'
 
 const IFACE = 'np.test'
@@ -45,7 +47,7 @@ const facts = kernelFacts()
 const loaded: Loaded[] = []
 let folder: string
 let cgroup: string
-let held: LinkPins[]
+let held: Disposable[]
 
 beforeAll(async () => {
   for (const name of ['host', 'connect', 'xdp'] as const) {
@@ -69,7 +71,7 @@ beforeEach(() => {
 })
 
 afterEach(() => {
-  for (const pins of held) pins[Symbol.dispose]()
+  for (const one of held) one[Symbol.dispose]()
   rmSync(folder, { recursive: true })
   const attachments = new CgroupAttachments(cgroup)
   for (const key of attachments.list()) attachments.clear(key)
@@ -183,6 +185,84 @@ describe.skipIf(!hasTcx())('tcx links', () => {
     expect(tcxQuery(hook.instance, 'ingress').linkIds).toEqual(linkIds)
   })
 })
+
+describe.skipIf(!hasTcx())('what stands by behind tcx links', () => {
+  const always = (): boolean => true
+  const detach = (hook: InterfaceHook): void => {
+    const link = BpfLink.openPin(join(folder, 'links', pinName(hook.key)))
+    link.detach()
+    link.close()
+  }
+  const running = (hook: InterfaceHook): number[] => tcxQuery(hook.instance, 'ingress').programIds
+
+  function standing() {
+    const [hook] = hooks()
+    const [one, two, standby] = programs(0, 'from_host', 'standby_from_host')
+    const standbys = new Standbys()
+    held.push(standbys)
+    const tcx = new TcxHooks(pins(), standbys)
+    tcx.write(hook, one)
+    standbys.setDesired([{ place: hook, program: standby }])
+    expect([standbys.attachNext(always), standbys.attachNext(always), standbys.complete]).toEqual([true, false, true])
+    return { hook, one, two, standby, standbys, tcx }
+  }
+
+  test('takes over when another process detaches the link, and becomes ours where it is', () => {
+    const { hook, one, standby, standbys, tcx } = standing()
+    expect(running(hook)).toEqual([one.id, standby.id])
+    detach(hook)
+    expect(running(hook)).toEqual([standby.id])
+    tcx.write(hook, one)
+    expect([running(hook), tcx.read(hook), standbys.complete]).toEqual([[one.id], one.id, false])
+    expect([standbys.attachNext(always), running(hook)]).toEqual([true, [one.id, standby.id]])
+    detach(hook)
+    expect(running(hook)).toEqual([standby.id])
+  })
+
+  test('comes only where ours is, ends with its interface, and of other programs a new one comes', async () => {
+    const { hook, one, two, standby, standbys } = standing()
+    expect(standbys.attachNext(() => false)).toBe(false)
+    standbys.setDesired([{ place: hook, program: two }])
+    await expect.poll(() => running(hook)).toEqual([one.id])
+    expect([standbys.attachNext(() => false), standbys.attachNext(always), running(hook)]).toEqual([false, true, [one.id, two.id]])
+    unplug()
+    expect(standbys.complete).toBe(false)
+    expect([standbys.attachNext(always), standbys.complete]).toEqual([true, true])
+    plug()
+    standbys.setDesired([{ place: hooks()[0], program: standby }])
+    expect([standbys.attachNext(always), running(hooks()[0])]).toEqual([true, [standby.id]])
+  })
+
+  test('one that another process detaches is missed, and all end with the agent', async () => {
+    const { hook, one, standby, standbys } = standing()
+    const [, id = 0] = tcxQuery(hook.instance, 'ingress').linkIds
+    execFileSync('bpftool', ['link', 'detach', 'id', String(id)])
+    expect([running(hook), standbys.complete, standbys.attachNext(always)]).toEqual([[one.id], false, true])
+    expect(running(hook)).toEqual([one.id, standby.id])
+    standbys[Symbol.dispose]()
+    await expect.poll(() => running(hook)).toEqual([one.id])
+  })
+
+  test('does what the program before it would have done, unless this one has passed the packet on, here', async () => {
+    const { object } = await loadObject('workload', { cfg: testCfg(facts.features), stubHelpers: facts.missingHelpers })
+    const [standby, from, to] = ['standby_from_workload', 'from_workload', 'to_workload'].map((name) => object.program(name)) as [
+      BpfProgram,
+      BpfProgram,
+      BpfProgram,
+    ]
+    const head = Buffer.from('020000000002020000000001', 'hex')
+    const [other, tagged] = [Buffer.concat([head, Buffer.from('88b5', 'hex'), Buffer.alloc(50)]), vlan(head)]
+    const judge = (word: number): number => runMarked(standby, tagged, { mark: 0, word }).retval | 0
+    const wordOf = (program: BpfProgram, device = 0): number => runMarked(program, other, { mark: 0, device }).word
+    expect([runMarked(from, tagged, { mark: 0 }).retval, judge(0)]).toEqual([2, 2])
+    expect([judge(wordOf(from)), judge(wordOf(to)), judge(wordOf(from, ifindexOf(IFACE)))]).toEqual([-1, 2, 2])
+    object.close()
+  })
+})
+
+function vlan(head: Buffer): Buffer {
+  return Buffer.concat([head, Buffer.from('81000005', 'hex'), Buffer.alloc(48)])
+}
 
 describe('clsact filters', () => {
   writesToGone(() => ClsactHooks.ofPackets(interfaces()))

@@ -86,7 +86,7 @@ export class FakeKernel implements NodeKernel {
 
   hooks(): AllHooks {
     const { cgroup, ...hooks } = this.hooked
-    return { ...hooks, cgroup: () => cgroup, [Symbol.dispose]: () => undefined }
+    return { ...hooks, standbys: undefined, cgroup: () => cgroup, [Symbol.dispose]: () => undefined }
   }
 
   sysctl(path: string): string {
