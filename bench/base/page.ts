@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The few figures that fit on a page which is read first. Layer: bench (pure). */
 import type { Measure, Peer } from '../path/result.ts'
-import { controlGoals, LOSS_GOAL, packetGoals } from './goals.ts'
+import { backGoalMs, controlGoals, LOSS_GOAL, packetGoals } from './goals.ts'
 import type { Results } from './results.ts'
 import type { Table } from './tables.ts'
 import { asMarkdown, factsLine } from './tables.ts'
@@ -68,6 +68,7 @@ const CONTROL = [
   ['map rows written by a restart', 'warm_writes', '0'],
   ['a changed EndpointSlice to the map, ms (median)', 'change_ms_p50', '≤ 5'],
   ['CPU of such a change, ms', 'change_cpu_ms', '≤ 2'],
+  ['CPU while nothing changes: tables read back, hooks looked at, % of a core', 'readback_cpu_percent', '≤ 1'],
   ['resident memory, MB', 'rss_mb', '– / ≤ 200'],
   ['BPF maps with all of them, MB', 'map_mb', '–'],
   ['the API source alone until all is in, as Protocol Buffers: CPU beyond its start, s', 'list_cpu_s', '– / ≤ 1'],
@@ -109,12 +110,15 @@ const FAULTS: Readonly<Record<string, string>> = {
 }
 
 function lossPage({ loss }: Results): Table {
-  const rows = Object.entries(loss).map(([id, { runs, lost, refused }]) => [
-    FAULTS[id] ?? `\`${id}\``,
-    String(runs),
-    String(lost),
-    String(refused),
-    String(LOSS_GOAL),
+  const rows = Object.entries(loss).flatMap(([id, { runs, lost, refused, removed = {} }]) => [
+    [FAULTS[id] ?? `\`${id}\``, String(runs), String(lost), String(refused), String(LOSS_GOAL)],
+    ...Object.entries(removed).map(([name, one]) => [
+      `– ${name}: back after ${Math.round(one.back_ms)} ms`,
+      '1',
+      String(one.lost),
+      String(one.refused),
+      `${LOSS_GOAL}, ${backGoalMs(name)} ms`,
+    ]),
   ])
   return { title: 'Lost under load', head: ['fault', 'times', 'packets lost', 'connections refused', 'goal'], rows }
 }

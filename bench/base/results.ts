@@ -147,6 +147,7 @@ export function controlResults(
     control[`warm_writes.${size}`] = figure.warmWrites
     control[`change_ms_p50.${size}`] = rounded(figure.changeMs.p50, 2)
     control[`change_ms_p99.${size}`] = rounded(figure.changeMs.p99, 2)
+    control[`readback_cpu_percent.${size}`] = rounded(figure.idleCpuPercent, 2)
     control[`change_cpu_ms.${size}`] = rounded(figure.changeCpuMs, 2)
     noise[`change_ms_p50.${size}`] = { low: rounded(figure.changeMs.p25, 2), high: rounded(figure.changeMs.p75, 2) }
   }

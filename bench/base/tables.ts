@@ -3,7 +3,7 @@
 import type { Measure } from '../path/result.ts'
 import { MEASURES, PEERS } from '../path/result.ts'
 import { isTime, machineSpeedOf, machineSpeedText } from './machine-speed.ts'
-import { controlGoals, isRate, LOSS_GOAL, packetGoal, pathGoal } from './goals.ts'
+import { backGoalMs, controlGoals, isRate, LOSS_GOAL, packetGoal, pathGoal } from './goals.ts'
 import type { Ratios, Results } from './results.ts'
 import type { Interval } from './statistics.ts'
 
@@ -131,16 +131,19 @@ function lossTable({ loss, noise }: Results): Table {
     const beside = noise.loss?.[id]
     const control = beside === undefined ? NONE : `${beside.control.lost} / ${beside.control.refused}`
     const drops = beside === undefined ? NONE : `${beside.socket_drops} / ${beside.softnet_drops}`
-    const parts = Object.entries(removed).map(([name, one]) => [
-      `${id}: ${name}, back after ${Math.round(one.back_ms)} ms`,
-      '1',
-      String(one.lost),
-      String(one.refused),
-      NONE,
-      NONE,
-      NONE,
-      NONE,
-    ])
+    const parts = Object.entries(removed).map(([name, one]) => {
+      const goal = backGoalMs(name)
+      return [
+        `${id}: ${name}, back after ${Math.round(one.back_ms)} ms`,
+        '1',
+        String(one.lost),
+        String(one.refused),
+        NONE,
+        NONE,
+        `${LOSS_GOAL}, ${goal} ms`,
+        one.lost + one.refused <= LOSS_GOAL && one.back_ms <= goal ? 'yes' : 'no',
+      ]
+    })
     return [
       [id, String(runs), String(lost), String(refused), control, drops, String(LOSS_GOAL), lost + refused <= LOSS_GOAL ? 'yes' : 'no'],
       ...parts,

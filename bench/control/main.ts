@@ -20,8 +20,10 @@ const ENDPOINTS = 10
 const NO_MAPS = /"(connect|hooks|host-routes|sysctls|tunnel-device|xdp)/
 /** between changes: what one has left is done before the next */
 const PAUSE_MS = 20
-/** in which the agent looks after everything that it looks after by itself */
+/** in which the agent looks after everything but tables that it looks after by itself */
 const IDLE_MS = 5000
+/** in which it reads back every table once as well; as often as that for large clusters alone */
+const ROUND = { ms: 60_000, services: 10_000 }
 /** garbage, code to be compiled */
 const LEFTOVERS_MS = 1000
 
@@ -44,7 +46,8 @@ async function measure(ground: Rounds, services: number): Promise<ControlFigure>
   const mapMb = mapMemory(agent.pid)
   const run = { agent, services }
   const changeMs = services === 0 ? [0] : await timeChanges(here, run)
-  const changeCpuMs = services === 0 ? 0 : await addedCpu(here, run)
+  const idle = await cpuDuring(agent, () => systemClock.sleep(services < ROUND.services ? IDLE_MS : ROUND.ms, here.signal))
+  const changeCpuMs = services === 0 ? 0 : await addedCpu(here, run, idle)
   await agent.end('SIGTERM')
   await cleanUp(here.place, ground.cgroup)
   rmSync(resources, { recursive: true })
@@ -62,6 +65,7 @@ async function measure(ground: Rounds, services: number): Promise<ControlFigure>
       p99: quantile(changeMs, 0.99),
     },
     changeCpuMs,
+    idleCpuPercent: (100 * idle.cpuMs) / idle.ms,
     memoryMb,
     mapMb,
   }
@@ -107,9 +111,8 @@ async function timeChanges(ground: Rounds, run: Run): Promise<readonly number[]>
 /** CPU that a change adds, in ms: that of as many more, and of what they leave to be done, less what the agent takes
  * for itself in as long. They are seldom looked for, as that takes caches from it, and those before have had most
  * of its code compiled. */
-async function addedCpu(ground: Rounds, run: Run): Promise<number> {
+async function addedCpu(ground: Rounds, run: Run, idle: Taken): Promise<number> {
   const { agent } = run
-  const idle = await cpuDuring(agent, () => systemClock.sleep(IDLE_MS, ground.signal))
   const busy = await cpuDuring(agent, async () => {
     for (let round = ground.changes + 1; round <= 2 * ground.changes; round++) await change(ground, run, { round, everyMs: PAUSE_MS })
     await systemClock.sleep(LEFTOVERS_MS, ground.signal)
@@ -117,7 +120,12 @@ async function addedCpu(ground: Rounds, run: Run): Promise<number> {
   return (busy.cpuMs - (idle.cpuMs / idle.ms) * busy.ms) / ground.changes
 }
 
-async function cpuDuring(agent: AgentProcess, work: () => Promise<void>): Promise<{ readonly ms: number; readonly cpuMs: number }> {
+interface Taken {
+  readonly ms: number
+  readonly cpuMs: number
+}
+
+async function cpuDuring(agent: AgentProcess, work: () => Promise<void>): Promise<Taken> {
   const [start, before] = [systemClock.now(), agent.cpuMs()]
   await work()
   return { ms: systemClock.now() - start, cpuMs: agent.cpuMs() - before }

@@ -13,6 +13,8 @@ export interface ControlFigure {
   readonly changeMs: { readonly p25: number; readonly p50: number; readonly p75: number; readonly p99: number }
   /** of one change */
   readonly changeCpuMs: number
+  /** of one core, while nothing changes: tables read back in turn, and what else the agent looks after by itself */
+  readonly idleCpuPercent: number
   /** a while after a start; MB of 10^6 bytes */
   readonly memoryMb: { readonly now: number; readonly peak: number }
   readonly mapMb: { readonly total: number; readonly flows: number }

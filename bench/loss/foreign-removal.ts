@@ -9,19 +9,21 @@ import { lossesUnder, rest, timed } from './under.ts'
 
 /** The node that the client asks. */
 const NODE = 'node/node-a'
-/** found within a second */
-const AT_ONCE = ['link', 'link-pin', 'program-pin', 'map-pin', 'route', 'sysctl'] as const
+/** found at once or within a second */
+const AT_ONCE = ['link', 'program', 'filter', 'device', 'program-pin', 'route', 'sysctl'] as const
+/** the same, of which no packet knows: not in the quick form */
+const PINS = ['link-pin', 'map-pin'] as const
 /** found by the round of tables, within a minute */
 const BY_ROUND = ['frontend', 'address'] as const
 /** of a removal: half a round of tables beside what follows */
 const LONGEST_MS = 120_000
 
 /** One after the other under load; control: the same load for as long as they took. `quick`: nothing that takes a
- * minute. */
+ * minute, or that traffic does not depend on. */
 export async function removeAll(lab: Lab, quick: boolean): Promise<LossFigure> {
   const removed: Record<string, Losses & { readonly backMs: number }> = {}
   const run = { backMs: 0, lasted: 0 }
-  for (const name of quick ? AT_ONCE : [...AT_ONCE, ...BY_ROUND]) {
+  for (const name of quick ? AT_ONCE : [...AT_ONCE, ...PINS, ...BY_ROUND]) {
     const losses = await lossesUnder(lab, LOAD, async () => {
       run.lasted += await timed(async () => {
         run.backMs = Number(await lab.mustRun(NODE, [...partCommand('loss/removals'), name], { timeoutMs: LONGEST_MS }))

@@ -4,7 +4,7 @@
 import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
-import { BpfLink, BpfMap } from '#native'
+import { BpfLink, BpfMap, BpfProgram, ifindexOf, tcDetach, tcQuery } from '#native'
 import { DEFAULT_PIN_DIR } from '#agent/maps/catalogue.ts'
 import { systemClock } from '#lib/base/clock.ts'
 import { InternalError } from '#lib/base/errors.ts'
@@ -21,6 +21,12 @@ interface Removal {
 
 /** The device by which a node is in its network. */
 const UNDERLAY = 'eth0'
+/** that announces the tunnel's port, and must never be up without the filter that drops all */
+const TUNNEL = 'netplane-vxlan'
+
+const SCHED_CLS = 3
+/** `r0 = TC_ACT_UNSPEC; exit` */
+const PASS = Buffer.from('b7000000ffffffff9500000000000000', 'hex')
 
 const removals = {
   link: (): Removal => {
@@ -34,6 +40,32 @@ const removals = {
       isBack: () => existsSync(path) && linkAt(path).ifindex !== 0,
     }
   },
+  filter: (): Removal => ({
+    remove: () => {
+      tcDetach(tunnelFilter())
+    },
+    isBack: () => tcQuery(tunnelFilter()) !== undefined,
+  }),
+  program: (): Removal => {
+    const link = BpfLink.openPin(join(DEFAULT_PIN_DIR, 'links', `${UNDERLAY}:ingress`))
+    const { programId } = link.info()
+    return {
+      remove: () => {
+        link.update(BpfProgram.load({ type: SCHED_CLS, instructions: PASS, license: 'GPL' }))
+      },
+      isBack: () => link.info().programId === programId,
+    }
+  },
+  device: (): Removal => ({
+    remove: () => {
+      execFileSync('ip', ['link', 'del', TUNNEL])
+    },
+    isBack: () => {
+      const isUp = ifindexOf(TUNNEL) !== 0 && execFileSync('ip', ['link', 'show', 'dev', TUNNEL, 'up']).length > 0
+      if (isUp && tcQuery(tunnelFilter()) === undefined) throw new InternalError(`${TUNNEL} is up and lets packets in`)
+      return isUp
+    },
+  }),
   'link-pin': () => ofFile(join(DEFAULT_PIN_DIR, 'links', `${UNDERLAY}:egress`)),
   'program-pin': () => {
     const folder = join(DEFAULT_PIN_DIR, 'programs')
@@ -78,6 +110,10 @@ function ofFile(path: string): Removal {
     },
     isBack: () => existsSync(path),
   }
+}
+
+function tunnelFilter() {
+  return { ifindex: ifindexOf(TUNNEL), direction: 'ingress', handle: 1, priority: 1 } as const
 }
 
 function linkAt(path: string): { readonly ifindex: number } {

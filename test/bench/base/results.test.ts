@@ -21,6 +21,7 @@ const control: ControlFigure = {
   warmWrites: 0,
   changeMs: { p25: 2, p50: 3.456, p75: 4, p99: 9.876 },
   changeCpuMs: 1.234,
+  idleCpuPercent: 0.456,
   memoryMb: { now: 180.04, peak: 200 },
   mapMb: { total: 130.06, flows: 110 },
 }
@@ -78,6 +79,7 @@ describe('control plane', () => {
       'change_ms_p50.10k': 3.46,
       'change_ms_p99.10k': 9.88,
       'change_cpu_ms.10k': 1.23,
+      'readback_cpu_percent.10k': 0.46,
     })
   })
 

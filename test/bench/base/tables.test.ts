@@ -12,7 +12,21 @@ const results: Results = {
     'pod-remote': { rr_p50: 1.05, peers: {} },
   },
   control: { 'cold_sync_s.1k': 2.9, 'rss_mb.10k': 340, 'client_node_list_cpu_s.10k': 5.1 },
-  loss: { 'agent-kill': { runs: 20, lost: 0, refused: 0 }, upgrade: { runs: 10, lost: 1, refused: 0 } },
+  loss: {
+    'agent-kill': { runs: 20, lost: 0, refused: 0 },
+    upgrade: { runs: 10, lost: 1, refused: 0 },
+    'foreign-removal': {
+      runs: 4,
+      lost: 2,
+      refused: 0,
+      removed: {
+        link: { lost: 0, refused: 0, back_ms: 480.2 },
+        'program-pin': { lost: 0, refused: 0, back_ms: 1386 },
+        route: { lost: 2, refused: 0, back_ms: 3 },
+        frontend: { lost: 0, refused: 0, back_ms: 31_000 },
+      },
+    },
+  },
   noise: {
     loss: { 'agent-kill': { socket_drops: 0, softnet_drops: 2, control: { lost: 0, refused: 1, socket_drops: 0, softnet_drops: 0 } } },
     load: [0.5, 1.25],
@@ -43,9 +57,14 @@ test('every table is there but those with nothing in them', () => {
       client_node_list_cpu_s.10k    5.1
 
     Lost; beside it the same without the fault, and what sockets and processors dropped
-      fault       runs  packets  connections  without  dropped  goal  met
-      agent-kill    20        0            0    0 / 1    0 / 2     0  yes
-      upgrade       10        1            0                       0   no
+      fault                                             runs  packets  connections  without  dropped         goal  met
+      agent-kill                                          20        0            0    0 / 1    0 / 2            0  yes
+      upgrade                                             10        1            0                              0   no
+      foreign-removal                                      4        2            0                              0   no
+      foreign-removal: link, back after 480 ms             1        0            0                     0, 1000 ms  yes
+      foreign-removal: program-pin, back after 1386 ms     1        0            0                     0, 1000 ms   no
+      foreign-removal: route, back after 3 ms              1        2            0                     0, 1000 ms   no
+      foreign-removal: frontend, back after 31000 ms       1        0            0                    0, 60000 ms  yes
     "
   `)
 })
