@@ -152,9 +152,9 @@ export const fields = {
   hooksPeriod: field({
     name: 'interfaceRefreshInterval',
     parser: duration(1_000),
-    fallback: 1_000,
-    fallbackText: '1s',
-    doc: 'How often programs on devices, and pins, are compared with what is wanted. Changes that netlink tells of are seen at once.',
+    fallback: 750,
+    fallbackText: '750ms',
+    doc: 'How often programs on devices, and pins, are compared with what is wanted: what is found then is repaired within a second. Changes that netlink tells of are seen at once.',
   }),
   routesPeriod: field({
     name: 'routeRefreshInterval',

@@ -9,7 +9,9 @@ import type { Task } from '../run/task-group.ts'
 import type { DataplaneSetup } from '../run/dataplane-setup.ts'
 
 /** How often it is asked whether a comparison with the kernel is due. */
-const TICK_MS = 1000
+const TICK_MS = 250
+/** for what is not due so often */
+const SECOND_MS = 1000
 /** In which time every table is read back once, one after the other. */
 const TABLES_MS = 60_000
 /** No apply takes so long: loading programs, the longest part of one, takes seconds. */
@@ -28,8 +30,10 @@ export function resyncTimers(
       everyMs(systemClock, { ms, signal, run })
   return [
     every(TICK_MS, () => {
-      if (dataplane.isReady) limitYoung()
       if (hooksDue() && dataplane.checkHooks()) loop.mark()
+    }),
+    every(SECOND_MS, () => {
+      if (dataplane.isReady) limitYoung()
       if (loop.busyMs < STUCK_MS) health.pass('apply.moves')
       else health.fail('apply.moves', `one apply has been running for ${Math.round(loop.busyMs / 1000)} s`)
     }),
@@ -38,7 +42,7 @@ export function resyncTimers(
       if (name !== undefined) dataplane.checkTable(name)
       loop.mark()
     }),
-    every(TICK_MS, () => {
+    every(SECOND_MS, () => {
       if (!routesDue()) return
       dataplane.checkRoutes()
       loop.mark()
