@@ -14,6 +14,7 @@ import type { FailsafePort } from '#lib/model/failsafe.ts'
 import { wholeCidr } from '../compile/prefix-sets.ts'
 import type { ApiServerAddress } from '../compile/api-server-addresses.ts'
 import type { CompileSettings } from '../compile/settings.ts'
+import { missingAddress, missingFamily } from './own-addresses.ts'
 
 export interface DesiredStateOptions {
   /** this node's name */
@@ -43,6 +44,8 @@ export interface CompileResult {
   readonly missingNode: string | undefined
   /** why this node has no address; undefined: it has one, or there is no such node */
   readonly missingAddress: string | undefined
+  /** why it needs one of another family as well; undefined: it does not */
+  readonly missingFamily: string | undefined
   /** undefined: the sources never had a Node of this name, so it is not known what is wanted */
   readonly compiled: Compiled | undefined
 }
@@ -58,8 +61,6 @@ export interface Compiled {
 }
 
 type Place = Omit<ApiServerAddress, 'here'>
-
-const NO_ADDRESS = 'the Node has neither an InternalIP nor an ExternalIP: it has no tunnel, and its pods do not leave as the node'
 
 export class DesiredState {
   readonly #options: DesiredStateOptions
@@ -101,7 +102,8 @@ export class DesiredState {
       snapshot: store.snapshot,
       ...{ objects, settings },
       missingNode: this.#missingText(own),
-      missingAddress: this.#self?.addresses.length === 0 ? NO_ADDRESS : undefined,
+      missingAddress: this.#self && missingAddress(this.#self),
+      missingFamily: this.#self && missingFamily(this.#self, store.snapshot),
       compiled: this.#compile(changes),
     }
   }

@@ -6,7 +6,7 @@ import type { Problem } from '#lib/store/source.ts'
 import type { Resolved } from '../config/resolve.ts'
 import type { NodeMoves } from '../dataplane/conntrack/node-moves.ts'
 import type { HttpServers } from '../http/servers.ts'
-import { NODE_ADDRESS, NODE_KNOWN } from '../report/own-node.ts'
+import { NODE_ADDRESS, NODE_ADDRESS_FAMILY, NODE_KNOWN } from '../report/own-node.ts'
 import type { RuleLimitReport } from '../report/rule-limits.ts'
 import type { SyncLatency } from '../report/sync-latency.ts'
 import { nodeMoves } from '../watch/node-events.ts'
@@ -25,14 +25,14 @@ export interface ResultReports extends ClusterReports {
 }
 
 export function reportResult(
-  { snapshot, objects, settings, missingNode, missingAddress, compiled }: CompileResult,
+  { snapshot, objects, settings, missingNode, missingAddress, missingFamily, compiled }: CompileResult,
   to: ResultReports,
 ): void {
   to.policies.note(snapshot, objects)
   to.latency.note(objects ?? [])
   to.moves.note(nodeMoves(objects ?? [], to.node))
   if (settings !== undefined) reportSettings(settings, to)
-  to.ownNode.note({ [NODE_KNOWN]: missingNode, [NODE_ADDRESS]: missingAddress })
+  to.ownNode.note({ [NODE_KNOWN]: missingNode, [NODE_ADDRESS]: missingAddress, [NODE_ADDRESS_FAMILY]: missingFamily })
   if (compiled !== undefined) reportCompiled(compiled, to)
 }
 

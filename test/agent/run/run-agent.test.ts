@@ -14,6 +14,7 @@ import { FakeKernel } from '../../support/fakes/fake-kernel.ts'
 import { ListLog } from '../../support/fakes/list-log.ts'
 
 const ETH0 = { index: 2, name: 'eth0', addresses: [{ addr: '192.0.2.1', bits: 24 }] }
+const BOTH = { addresses: ['192.0.2.1', '2001:db8::1'] }
 const SELF = node('n1', { addresses: ['192.0.2.1'], podCIDRs: ['10.1.1.0/24'] })
 const WEB = service('web', { clusterIPs: ['10.96.0.7'] })
 const CONFIG = { cgroupV2Path: '/a/cgroup', bpfKubeProxyHealthzPort: 0, bpfProxyIptablesCleanupEnabled: false }
@@ -186,18 +187,19 @@ test('nothing is loaded before the sources have this node, whose absence is logg
   ])
 })
 
-test('a node without an address is not ready and says why, until it has one, be it an ExternalIP', async () => {
-  const podCIDRs = ['10.1.1.0/24']
-  put('n1', node('n1', { podCIDRs }))
+test.each([
+  { condition: 'node.address', before: {}, after: { external: BOTH.addresses } },
+  { condition: 'node.address-family', before: { addresses: ['2001:db8::1'] }, after: BOTH },
+])('a node whose $condition is missing is not ready and says why, until it has one', async ({ condition, before, after }) => {
+  const podCIDRs = ['10.1.1.0/24', 'fd00:1::/64']
+  put('n1', node('n1', { podCIDRs, ...before }))
   start()
-  await until('node.address-lost')
+  await until(`${condition}-lost`)
   await until('dataplane.ready')
   expect(await page('/readiness')).toMatch(/^503 /)
-  const failing = await unmet()
-  expect(Object.keys(failing)).toEqual(['node.address'])
-  expect(failing['node.address']).toMatch(/^the Node has neither an InternalIP nor an ExternalIP: /)
-  put('n1', node('n1', { podCIDRs, external: ['192.0.2.1'] }))
-  await until('node.address-found')
+  expect(await unmet()).toEqual({ [condition]: log.of(`${condition}-lost`)[0]?.['reason'] })
+  put('n1', node('n1', { podCIDRs, ...after }))
+  await until(`${condition}-found`)
   await until('programs.retired')
   expect(kernel.programs.attempts.map(({ knobs }) => formatAddr(knobs.nodeV4))).toEqual(['0.0.0.0', '192.0.2.1'])
   expect([await unmet(), (await page('/readiness')).slice(0, 3)]).toEqual([{}, '200'])
