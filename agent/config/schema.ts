@@ -170,7 +170,7 @@ export const fields = {
     fallbackText: 'Enabled',
     doc: 'Whether the agent sees to it that the node forwards packets (sysctls ip_forward, and forwarding of all for IPv6). Disabled: they stay as the node has them.',
   }),
-  timeoutTcpSyn: timeout('tcpSynSent', 60_000, 'A TCP connection that was not answered is forgotten after this time.'),
+  timeoutTcpSyn: timeout('tcpSynSent', 60_000, 'A TCP connection that is not open yet is forgotten after this time.'),
   timeoutTcpOpen: timeout(
     'tcpEstablished',
     432_000_000,

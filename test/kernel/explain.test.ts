@@ -375,6 +375,7 @@ describe('explain on a node', () => {
               "flags": [
                 "ready",
                 "pod",
+                "half",
                 "by-node",
               ],
               "interface": "DB",

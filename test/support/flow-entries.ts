@@ -28,8 +28,6 @@ export interface FlowSpec {
   readonly proto?: number
   readonly state?: number
   readonly translated?: boolean
-  /** last acknowledgement of both ends; 0: none */
-  readonly ack?: number
   /** ms of the monotonic clock */
   readonly seen: number
 }
@@ -55,8 +53,8 @@ function flowKey({ number, proto = PROTO.tcp }: FlowSpec): CtKey {
   }
 }
 
-function flowValue({ state = STATE.seenLo | STATE.seenHi | STATE.open, translated = false, ack = 1, seen }: FlowSpec): CtValue {
-  const leg = { ifindex: 0, mtu: 1500, flags: 0, ack, window: 0, wscale: 0, hook: 0 }
+function flowValue({ state = STATE.seenLo | STATE.seenHi | STATE.open, translated = false, seen }: FlowSpec): CtValue {
+  const leg = { ifindex: 0, mtu: 1500, flags: 0, ack: 0, window: 0, wscale: 0, hook: 0 }
   return {
     seen,
     out: { src: ANY_V6, dst: ANY_V6, sport: 0, dport: 0 },

@@ -5,7 +5,7 @@ import { LayoutError } from '#lib/base/errors.ts'
 import type { Knobs } from '../../compile/desired.ts'
 import { enumValue, type Btf } from '../../maps/btf.ts'
 import type { Chunk } from '../../maps/chunks.ts'
-import { flowKinds, type FlowProtocol, type FlowState } from '../../maps/flow-states.ts'
+import { flowKinds, type FlowKind, type FlowProtocol, type FlowState } from '../../maps/flow-states.ts'
 import { structLayout, type Layout } from '../../maps/layout.ts'
 import { LITTLE_ENDIAN } from '../../maps/view.ts'
 
@@ -27,7 +27,7 @@ export interface FlowEntry {
   readonly proto: FlowProtocol
   readonly state: FlowState
   readonly translated: boolean
-  /** one end alone has sent packets, or its TCP connection is half open or over: it makes room before others do */
+  /** one end alone has sent packets, or its TCP connection is not open yet, or over: it makes room before others do */
   readonly evictedFirst: boolean
   /** ms since its last packet, as far as programs note that */
   readonly idleMs: number
@@ -43,7 +43,8 @@ interface Places {
   readonly proto: number
   readonly seen: number
   readonly state: number
-  readonly legs: readonly { readonly flags: number; readonly ack: number }[]
+  /** of each leg */
+  readonly flags: readonly number[]
   readonly via: number
 }
 
@@ -54,16 +55,13 @@ export class FlowReader {
   readonly #places: Places
   readonly #kinds: ReturnType<typeof flowKinds>
   readonly #nat: number
-  /** of a leg: of answers, or of what the opening end sends elsewhere */
-  readonly #seesNoAck: number
-  readonly #isEvictedFirst: (bits: number, legFlags: number) => boolean
+  readonly #isEvictedFirst: (kind: FlowKind, bits: number, legFlags: number) => boolean
 
   constructor(btf: Btf, timeouts: FlowTimeouts) {
     this.#timeouts = timeouts
     this.#places = placesOf(btf)
     this.#kinds = flowKinds(btf)
     this.#nat = enumValue(btf, 'leg_flag', 'LEG_NAT')
-    this.#seesNoAck = enumValue(btf, 'leg_flag', 'LEG_ANSWER') | enumValue(btf, 'leg_flag', 'LEG_INNER')
     this.#isEvictedFirst = evictedFirst(btf)
   }
 
@@ -74,23 +72,18 @@ export class FlowReader {
 
   /** Entry `at` of the chunk; `nowMs` of the programs' clock, which is the monotonic one. */
   read({ keys, values }: Pick<Chunk, 'keys' | 'values'>, at: number, nowMs: number): FlowEntry {
-    const { key, value, proto, seen, state, legs } = this.#places
+    const { key, value, proto, seen, state, flags } = this.#places
     const base = at * value
     const bits = values[base + state] ?? 0
     const kind = this.#kinds(keys[at * key + proto] ?? 0, bits)
-    let flags = 0
-    let isOpening = false
-    for (const leg of legs) {
-      const some = word(values, base + leg.flags)
-      flags |= some
-      isOpening ||= (some & this.#seesNoAck) === 0 && isZero(values, base + leg.ack)
-    }
+    let legFlags = 0
+    for (const place of flags) legFlags |= word(values, base + place)
     const idleMs = nowMs - milliseconds(values, base + seen)
     return {
       proto: kind.proto,
       state: kind.state,
-      translated: (flags & this.#nat) !== 0,
-      evictedFirst: this.#isEvictedFirst(bits, flags) || (isOpening && kind.proto === 'tcp'),
+      translated: (legFlags & this.#nat) !== 0,
+      evictedFirst: this.#isEvictedFirst(kind, bits, legFlags),
       idleMs,
       expiredMs: idleMs - this.#timeouts[TIMEOUT_OF[kind.state]],
     }
@@ -102,7 +95,7 @@ function placesOf(btf: Btf): Places {
   const legs = field(value, 'leg', 'array')
   if (legs.layout.kind !== 'array') throw new LayoutError('ct_value', 'leg is no array')
   const { of, length } = legs.layout
-  const [flags, ack] = [field(of, 'flags', 2).offset, field(of, 'ack', 4).offset]
+  const first = legs.offset + field(of, 'flags', 2).offset
   return {
     key: key.size,
     value: value.size,
@@ -110,25 +103,21 @@ function placesOf(btf: Btf): Places {
     seen: field(value, 'seen', 8).offset,
     state: field(value, 'state', 1).offset,
     via: field(value, 'via', 'struct').offset,
-    legs: Array.from({ length }, (_, leg) => legs.offset + leg * of.size).map((at) => ({ flags: at + flags, ack: at + ack })),
+    flags: Array.from({ length }, (_, leg) => first + leg * of.size),
   }
 }
 
-/** Makes what tells whether one end alone has sent packets, or the ends have closed it, of enum ct_state and enum
- * leg_flag of both legs: is_evicted_first of conntrack/evict.h without half-open connections. */
-function evictedFirst(btf: Btf): (bits: number, legFlags: number) => boolean {
+/** Makes what tells whether one end alone has sent packets of a flow, its TCP connection is not open, or its ends have
+ * closed it, of enum ct_state and enum leg_flag of both legs: is_evicted_first of conntrack/evict.h. */
+function evictedFirst(btf: Btf): (kind: FlowKind, bits: number, legFlags: number) => boolean {
   const bit = (name: string): number => enumValue(btf, 'ct_state', name)
   const both = bit('CT_SEEN_LO') | bit('CT_SEEN_HI')
   const fins = bit('CT_FIN_LO') | bit('CT_FIN_HI')
   const [open, rst, dsr] = [bit('CT_TCP_OPEN'), bit('CT_RST'), enumValue(btf, 'leg_flag', 'LEG_DSR')]
-  return (bits, legFlags) => {
-    if ((bits & open) === 0 && (bits & both) !== both) return true
+  return ({ proto }, bits, legFlags) => {
+    if ((bits & open) === 0 && (proto === 'tcp' || (bits & both) !== both)) return true
     return (bits & rst) !== 0 || (bits & fins) === fins || ((bits & fins) !== 0 && (legFlags & dsr) !== 0)
   }
-}
-
-function isZero(bytes: Buffer, at: number): boolean {
-  return bytes.readUInt32LE(at) === 0
 }
 
 /** `is`: its size, for a number. */

@@ -26,6 +26,8 @@ static __always_inline bool ct_fresh(const struct ct_value *v)
 	return np_now() - v->seen <= CT_FRESH_NS;
 }
 
+#define CT_SEEN_BOTH (CT_SEEN_LO | CT_SEEN_HI)
+
 /* By this byte flows know whether they were judged by the rules that are in force. It may come round again: old
  * flows are judged again with every closer look in any case. */
 static __always_inline __u8 policy_epoch(void)
@@ -107,7 +109,7 @@ static __always_inline __u64 ct_timeout(const struct ct_value *v, __u8 proto)
 		return v->state & CT_TCP_OPEN ? cfg.timeout_tcp_open : cfg.timeout_tcp_syn;
 	}
 	if (proto == IPPROTO_UDP)
-		return (v->state & CT_SEEN_LO) && (v->state & CT_SEEN_HI) ? cfg.timeout_udp_stream : cfg.timeout_udp;
+		return (v->state & CT_SEEN_BOTH) == CT_SEEN_BOTH ? cfg.timeout_udp_stream : cfg.timeout_udp;
 	return cfg.timeout_icmp;
 }
 
@@ -155,9 +157,23 @@ static __always_inline __u8 ct_state_after(__u8 state, const struct pkt *p, __u3
 		state |= CT_RST;
 	else
 		state &= ~CT_RST; /* the flow lives: the receiver has not accepted the RST */
-	if ((state & CT_SEEN_LO) && (state & CT_SEEN_HI))
-		state |= CT_TCP_OPEN;
 	return state;
+}
+
+/* The same, and to its TCP connection: that is open once the end that opens it has acknowledged the other's SYN. DSR's
+ * answers do not pass here, so there the acknowledgement tells of them. */
+static __always_inline void ct_track(struct ct_value *v, const struct pkt *p, __u32 dir)
+{
+	__u16 flags;
+
+	v->state = ct_state_after(v->state, p, dir);
+	if (p->proto != IPPROTO_TCP)
+		return;
+	if (p->tcp_flags & TCP_ACK)
+		v->leg[dir & 1].flags &= ~LEG_HALF;
+	flags = v->leg[0].flags | v->leg[1].flags;
+	if (!(flags & LEG_HALF) && ((v->state & CT_SEEN_BOTH) == CT_SEEN_BOTH || flags & LEG_DSR))
+		v->state |= CT_TCP_OPEN;
 }
 
 /* Remembers how far the sender has acknowledged, which decides whether an answer's RST is believed. */

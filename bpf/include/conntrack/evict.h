@@ -82,25 +82,17 @@ static __always_inline __u32 is_set(__u32 number)
 	return (number | -number) >> 31;
 }
 
-/* 1 where the end that opened this TCP connection sends by this leg, and has not acknowledged the other's SYN. The
- * backend's view does not see what that end sends. */
-static __always_inline __u32 leg_is_opening(const struct ct_leg *leg)
-{
-	return (is_set(leg->flags & (LEG_ANSWER | LEG_INNER)) | is_set(leg->ack)) ^ 1;
-}
-
-/* Has one end alone sent packets of it, is its TCP connection half open, or have the ends closed it (ct_closing)? Of
- * DSR's connections the client's acknowledgement tells that they are open. FlowReader says the same. */
+/* Has one end alone sent packets of it, is its TCP connection not open, or have the ends closed it (ct_closing)?
+ * FlowReader says the same. */
 static __always_inline bool is_evicted_first(const struct ct_value *v, __u8 proto)
 {
 	const __u32 state = v->state, dsr = is_set((v->leg[0].flags | v->leg[1].flags) & LEG_DSR);
-	const __u32 answered = is_set(state & CT_TCP_OPEN) | (is_set(state & CT_SEEN_LO) & is_set(state & CT_SEEN_HI));
+	const __u32 both = is_set(state & CT_SEEN_LO) & is_set(state & CT_SEEN_HI);
 	const __u32 lo = is_set(state & CT_FIN_LO), hi = is_set(state & CT_FIN_HI);
 	const __u32 over = is_set(state & CT_RST) | (lo & hi) | ((lo | hi) & dsr);
-	const __u32 opening = (leg_is_opening(&v->leg[0]) | leg_is_opening(&v->leg[1])) &
-			      (is_set(proto ^ IPPROTO_TCP) ^ 1);
+	const __u32 answered = is_set(state & CT_TCP_OPEN) | (both & is_set(proto ^ IPPROTO_TCP));
 
-	return (answered ^ 1) | over | opening;
+	return (answered ^ 1) | over;
 }
 
 /* The table is full: a flow goes, of those that were entered longest ago as far as np_recent knows. True: there is room

@@ -27,18 +27,14 @@ static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s,
 	}
 	if ((s->p.tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN)
 		leg->ack = 0; /* a new attempt: what it is refused with knows nothing of the old one */
-	v->state = ct_state_after(v->state, &s->p, s->dir) | brought_bit(s);
-	if (leg->flags & LEG_HALF && s->p.tcp_flags & TCP_ACK) {
-		/* the client has its answer, which did not pass here */
-		v->state |= CT_TCP_OPEN;
-		leg->flags &= ~LEG_HALF;
-	}
+	ct_track(v, &s->p, s->dir);
+	v->state |= brought_bit(s);
 	ct_touch(v, s->now);
 	ct_note_ack(leg, &s->p);
 	if (!peer)
 		return DROP_NONE;
 	/* peer_dir is the answer's direction in the peer entry: this packet counts for the opposite one */
-	peer->state = ct_state_after(peer->state, &s->p, !peer_dir);
+	ct_track(peer, &s->p, opposite(peer_dir));
 	if (s->now > peer->seen + 2 * CT_FRESH_NS) /* its own packets have not been there: it is kept from ending */
 		ct_touch(peer, s->now);
 	if ((peer->state & CT_TCP_OPEN) || (v->state & CT_TCP_OPEN)) {

@@ -38,7 +38,7 @@ enum leg_flag {
 	LEG_DSR = 128,         /* with LEG_ENCAP: the other node is to answer the client itself */
 	LEG_ANSWER = 256,      /* the direction of answers: they may come any way but those that cannot be theirs */
 	LEG_INNER = 512,       /* seen behind their translation only: a packet that comes so is another flow's */
-	LEG_HALF = 1024,       /* open only when the client says so, for its answers do not pass here */
+	LEG_HALF = 1024,       /* of the end that opens a TCP connection: it has acknowledged nothing yet */
 	LEG_SELF = 2048,       /* on its way out, but for this node itself */
 	LEG_OVERLAY = 4096,    /* with LEG_ENCAP: because np_routes says so */
 	LEG_LATER = 8192,      /* with LEG_NAT, LEG_STACK: translated at the pod, not where it comes in */
@@ -61,7 +61,7 @@ _Static_assert(sizeof(struct ct_leg) == 16, "ct_leg");
 enum ct_state {
 	CT_SEEN_LO = 1, /* packets were seen from lo */
 	CT_SEEN_HI = 2,
-	CT_TCP_OPEN = 4, /* both SYNs seen, or picked up mid-flow */
+	CT_TCP_OPEN = 4, /* both SYNs acknowledged, or picked up mid-flow */
 	CT_FIN_LO = 8,
 	CT_FIN_HI = 16,
 	CT_RST = 32,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Approval, age and renewal: what the flow table remembers beside the way. Layer: test. */
 import { tcp, udp } from '../../../testkit/packets/packet.ts'
-import type { FlowWanted, PacketCase } from '../../../testkit/packets/case.ts'
+import type { FlowWanted, PacketCase, Step } from '../../../testkit/packets/case.ts'
 import type { Family } from '../../../testkit/packets/cluster.ts'
 import { at, DECIDED, families } from '../../../testkit/packets/cluster.ts'
 
@@ -15,6 +15,10 @@ function lifetimes(f: Family): PacketCase[] {
   const seenThere: FlowWanted = { proto: 17, from: c, to: back }
   const send = { through: 'from_workload', packet: udp(c, front, { payload: 'x' }), action: 'redirect' } as const
   const local = { backends: [{ addr: f.pod, port: 8080 }] }
+  const tcpStep = (say: string, packet: Uint8Array): Step => ({ say, through: 'from_workload', packet, action: 'redirect' })
+  const attempt = [tcpStep('SYN', tcp(c, front, { flags: 'S' })), tcpStep('SYN-ACK', tcp(back, c, { flags: 'SA', ack: 1001 }))]
+  const answer = tcp(back, c, { flags: 'A', seq: 1001, ack: 1001 })
+  const translated = tcp(front, c, { flags: 'A', seq: 1001, ack: 1001, ttl: 63 })
   return [
     {
       name: `${f.name}: what is decided passes unseen`,
@@ -113,6 +117,52 @@ function lifetimes(f: Family): PacketCase[] {
           action: 'drop',
           reason: 'DROP_NO_FLOW',
           age: 10_000,
+        },
+      ],
+    },
+    {
+      name: `${f.name}: a connection that its client has not acknowledged is over as soon as one that is not answered`,
+      given: local,
+      steps: [
+        ...attempt,
+        { ...tcpStep('SYN-ACK again', tcp(back, c, { flags: 'SA', ack: 1001 })), age: 2000 },
+        {
+          ...tcpStep('client, too late', tcp(c, front, { flags: 'A', seq: 1001, ack: 1001 })),
+          ...{ action: 'drop', reason: 'DROP_NO_FLOW', age: 10_000 },
+        },
+        { ...tcpStep('backend, whose view is over as well', answer), out: tcp(back, c, { flags: 'A', seq: 1001, ack: 1001, ttl: 63 }) },
+      ],
+    },
+    {
+      name: `${f.name}: one that its client has acknowledged is open, in both its views`,
+      given: local,
+      steps: [
+        ...attempt,
+        tcpStep('ACK', tcp(c, front, { flags: 'A', seq: 1001, ack: 1001 })),
+        { ...tcpStep('backend after a while', answer), age: 10_000, out: translated },
+        { ...tcpStep('client after a while', tcp(c, front, { flags: 'A', seq: 1001, ack: 1001 })), age: 10_000 },
+      ],
+    },
+    {
+      name: `${f.name}: one of which a SYN comes once more stays open`,
+      given: local,
+      steps: [
+        ...attempt,
+        tcpStep('ACK', tcp(c, front, { flags: 'A', seq: 1001, ack: 1001 })),
+        tcpStep('SYN', tcp(c, front, { flags: 'S' })),
+        { ...tcpStep('backend after a while', answer), age: 10_000, out: translated },
+      ],
+    },
+    {
+      name: `${f.name}: one whose answers do not pass here is not open, and goes on while it has packets`,
+      given: local,
+      steps: [
+        tcpStep('SYN', tcp(c, front, { flags: 'S' })),
+        tcpStep('ACK', tcp(c, front, { flags: 'A', seq: 1001, ack: 1001 })),
+        { ...tcpStep('data', tcp(c, front, { flags: 'A', seq: 1001, ack: 1001, payload: 'x' })), age: 2000 },
+        {
+          ...tcpStep('too late', tcp(c, front, { flags: 'A', seq: 1001, ack: 1001 })),
+          ...{ action: 'drop', reason: 'DROP_NO_FLOW', age: 10_000 },
         },
       ],
     },

@@ -66,6 +66,7 @@ function idle(number: number, ms: number, rest: Omit<FlowSpec, 'number' | 'seen'
 describe('the sweep', () => {
   test.each<[string, Omit<FlowSpec, 'number' | 'seen'>, number]>([
     ['opening', { state: STATE.seenLo }, TIMEOUTS.tcpSyn],
+    ['opening', { state: STATE.seenLo | STATE.seenHi }, TIMEOUTS.tcpSyn],
     ['open', {}, TIMEOUTS.tcpOpen],
     ['closing', { state: STATE.open | STATE.finHi }, TIMEOUTS.tcpFin],
     ['reset', { state: STATE.open | STATE.finLo | STATE.rst }, TIMEOUTS.tcpRst],
@@ -142,7 +143,7 @@ describe('the sweep', () => {
     const over = { state: STATE.open | STATE.finLo | STATE.finHi }
     const gone = [
       ...[idle(4, TIMEOUTS.tcpOpen + 1), idle(5, 5000, { state: STATE.seenLo }), idle(6, 5000, udp)],
-      ...[idle(7, 5000, over), idle(8, 5000, { ack: 0 })],
+      ...[idle(7, 5000, over), idle(8, 5000, { state: both })],
     ]
     const { found, clock, relieve, has } = setup([...kept, ...gone])
     await relieve()

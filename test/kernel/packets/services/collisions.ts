@@ -31,6 +31,13 @@ function forFamily(f: Family): PacketCase[] {
       action: 'redirect',
       out: tcp(at(f.node, NODE_PORT), c, { flags: 'SA', ttl: 63 }),
     },
+    {
+      say: 'acknowledged',
+      through: 'from_host',
+      packet: tcp(c, at(f.node, NODE_PORT), { flags: 'A' }),
+      action: 'redirect',
+      out: tcp(c, pod, { flags: 'A', ttl: 63 }),
+    },
   ]
   /** begun and ended by both */
   const directly: Step[] = (['S', 'A', 'FA'] as const).flatMap((flags): Step[] => [
