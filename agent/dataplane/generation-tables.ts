@@ -76,7 +76,7 @@ export async function load(configuration: Configuration, options: LoadOptions, o
   const objects: OpenObject[] = []
   try {
     for (const name of OBJECTS) objects.push(openObject({ name, path: join(options.objects, objectFileName(name, options.features)) }))
-    const shared = await ensureMaps({ pins: options.pins, objects, sizes: configuration.mapSizes })
+    const shared = await ensureMaps({ pins: options.pins, objects, sizes: configuration.mapSizes, timeouts: configuration.knobs.timeouts })
     try {
       const knobs = nodeConfig(configuration, options.features)
       const { pins, features } = options

@@ -30,6 +30,7 @@ import { loadObject, objectPath, program, TestMap, type Loaded } from '../../tes
 import { kernelFacts } from './kernel-facts.ts'
 import { testCfg } from '../../testkit/packets/runner.ts'
 import { namespaceSysctls } from '../../testkit/packets/cluster.ts'
+import { TIMEOUTS } from '../support/flow-entries.ts'
 
 const SIZES = { conntrack: 1000, frontends: 100, backends: 100, affinity: 100, addrs: 300, live: 100 }
 const MAC = '02:00:00:00:99:99'
@@ -50,7 +51,7 @@ beforeAll(async () => {
   makeDevices()
   forward()
   const opened = openObject({ name: 'workload', path: objectPath('workload') })
-  shared = await ensureMaps({ pins, objects: [opened], sizes: SIZES })
+  shared = await ensureMaps({ pins, objects: [opened], sizes: SIZES, timeouts: TIMEOUTS })
   opened.object.close()
   const share = new Map<string, BpfMap>(shared.maps)
   const cfg = { ...testCfg(facts.features), node_v4: parseAddr('192.0.2.1') }

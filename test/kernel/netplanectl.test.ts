@@ -10,7 +10,7 @@ import { openObject } from '#agent/dataplane/programs/objects.ts'
 import { ensureMaps } from '#agent/dataplane/programs/shared-maps.ts'
 import { Pins } from '#agent/dataplane/pins.ts'
 import { commands } from '../../cli/commands.ts'
-import { FLOW_BYTES, flowEntry } from '../support/flow-entries.ts'
+import { FLOW_BYTES, flowEntry, TIMEOUTS } from '../support/flow-entries.ts'
 import { objectPath } from '../../testkit/packets/objects.ts'
 import { otherMaps } from '../support/other-maps.ts'
 
@@ -50,7 +50,7 @@ async function pinAll(): Promise<void> {
   pins.prepare()
   const opened = openObject({ name: 'workload', path: objectPath('workload') })
   const sizes = { conntrack: 2 * FLOWS, frontends: 100, backends: 200, affinity: 100, addrs: 300, live: 200 }
-  const shared = await ensureMaps({ pins, objects: [opened], sizes })
+  const shared = await ensureMaps({ pins, objects: [opened], sizes, timeouts: TIMEOUTS })
   shared[Symbol.dispose]()
   opened.object.close()
 }

@@ -15,6 +15,7 @@ import { chunksOf, type Chunk, type ChunkedMap } from '../../maps/chunks.ts'
 import { ConntrackCounts } from './counts.ts'
 import { IdleTimes } from './idle-times.ts'
 import type { FlowEntry, FlowReader } from './reader.ts'
+import { FIRST_MS, GIVEN_UP, goesFirst } from './surplus.ts'
 
 export interface FlowMap extends ChunkedMap {
   readonly keyBytes: number
@@ -57,12 +58,7 @@ const TICK_MS = 500
 const RELIEF_MS = 10_000
 /** Other clocks on other CPUs, and programs with longer time-outs that are still at work. */
 const MARGIN_MS = 30_000
-/** What programs evict first goes after this time, when there is no room. The two entries of a translated flow are not
- * touched by the same packets: one may seem 3 s older than the other. */
-const FIRST_MS = 4000
 export const FULL = 0.9
-/** of a table full of flows of both ends so much goes at the most, the longest idle first */
-const GIVEN_UP = 1 / 16
 
 export class ConntrackGc {
   readonly #options: ConntrackGcOptions
@@ -137,7 +133,7 @@ export class ConntrackGc {
     const idle = new IdleTimes()
     const next = async (): Promise<boolean> => (await this.#rest(0, signal), true)
     const see = (entry: FlowEntry): boolean => {
-      if (entry.expiredMs > 0 || (entry.evictedFirst && entry.idleMs > FIRST_MS)) return true
+      if (goesFirst(entry)) return true
       census.add(entry)
       idle.add(entry.idleMs)
       return false

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What is in an old map, carried into the one that takes its place. Layer: agent/dataplane. */
 import type { BpfMap } from '#native'
-import { btfById } from '#native'
+import { btfById, monotonicNs } from '#native'
 import { errorCode } from '#lib/base/errors.ts'
+import { catalogue, type MapName } from '../../maps/catalogue.ts'
 import { carriedTypes, type CarriedTypes } from '../../maps/map-btf.ts'
 import type { Copier } from '../../maps/copy-entries.ts'
 import { keyCopier, valueCopier } from '../../maps/copy-entries.ts'
 import type { Chunk } from '../../maps/chunks.ts'
 import { counterKey, counterSlots } from '../../maps/counters.ts'
 import { layoutOf } from '../../maps/layout.ts'
+import { IdleTimes } from '../conntrack/idle-times.ts'
+import { FlowReader, type FlowTimeouts } from '../conntrack/reader.ts'
+import { GIVEN_UP, goesFirst } from '../conntrack/surplus.ts'
 import { BATCH_ROWS } from '../maps/map-writer.ts'
 
 const NO_EXIST = 1
@@ -21,19 +25,45 @@ export interface Carrier {
   copyMissing(): Promise<number>
 }
 
-/** Both maps must carry BTF. Throws LayoutError where entries of the old layout cannot be told in the new one. */
-export function hashCarrier(from: BpfMap, to: BpfMap): Carrier {
-  const [fromTypes, toTypes] = [typesOf(from), typesOf(to)]
-  const key = keyCopier(layoutOf(fromTypes.btf, fromTypes.keyTypeId), layoutOf(toTypes.btf, toTypes.keyTypeId))
-  const value = valueCopier(layoutOf(fromTypes.btf, fromTypes.valueTypeId), layoutOf(toTypes.btf, toTypes.valueTypeId))
-  return {
-    copyAll: () => inChunks({ from, key, value }, (chunk) => writeAll(to, chunk)),
-    copyMissing: () => inChunks({ from, key, value }, (chunk) => writeMissing(to, chunk)),
+/** How a map of this name is carried over. Throws LayoutError where entries of the old layout cannot be told in the new
+ * one. */
+export function carrierOf(
+  name: MapName,
+  { from, to, timeouts }: { readonly from: BpfMap; readonly to: BpfMap; readonly timeouts: FlowTimeouts },
+): Carrier {
+  if (catalogue[name].perCpu) return counterCarrier(from, to)
+  return hashCarrier(from, to, name === 'np_ct' ? idlenessOfFlows(to, timeouts) : undefined)
+}
+
+/** For how many ms the entry `at`, in the new layout, has been of no use: of a map that would be full those with the
+ * most stay behind. */
+type Idleness = (chunk: Chunk, at: number) => number
+
+function idlenessOfFlows(map: BpfMap, timeouts: FlowTimeouts): Idleness {
+  const reader = new FlowReader(typesOf(map).btf, timeouts)
+  return (chunk, at) => {
+    const entry = reader.read(chunk, at, monotonicNs() / 1e6)
+    return goesFirst(entry) ? Infinity : entry.idleMs
   }
 }
 
+/** Both maps must carry BTF. Without `idleness` all are carried that the new one has room for. */
+function hashCarrier(from: BpfMap, to: BpfMap, idleness?: Idleness): Carrier {
+  const [fromTypes, toTypes] = [typesOf(from), typesOf(to)]
+  const key = keyCopier(layoutOf(fromTypes.btf, fromTypes.keyTypeId), layoutOf(toTypes.btf, toTypes.keyTypeId))
+  const value = valueCopier(layoutOf(fromTypes.btf, fromTypes.valueTypeId), layoutOf(toTypes.btf, toTypes.valueTypeId))
+  const carry = async (write: (map: BpfMap, chunk: Chunk) => number): Promise<number> => {
+    const source = { dump: await from.dump(), key, value }
+    const surplus = idleness && (await surplusOf(source, idleness, to.info().maxEntries))
+    let written = 0
+    for await (const chunk of chunksOf(source)) written += write(to, surplus === undefined ? chunk : without(chunk, surplus))
+    return written
+  }
+  return { copyAll: () => carry(writeAll), copyMissing: () => carry(writeMissing) }
+}
+
 /** Counter slots have names in two enums; a slot goes where its name is now. */
-export function counterCarrier(from: BpfMap, to: BpfMap): Carrier {
+function counterCarrier(from: BpfMap, to: BpfMap): Carrier {
   const [before, after] = [counterSlots(typesOf(from).btf), counterSlots(typesOf(to).btf)]
   return {
     copyAll: () => {
@@ -56,25 +86,51 @@ export function typesOf(map: BpfMap): CarriedTypes {
   return carriedTypes(map.info(), btfById)
 }
 
-/** The event loop gets its turn between chunks: there may be a million entries. */
-async function inChunks(
-  source: { readonly from: BpfMap; readonly key: Copier; readonly value: Copier },
-  write: (chunk: Chunk) => number,
-): Promise<number> {
-  const dump = await source.from.dump()
-  let written = 0
+type Choice = (chunk: Chunk, at: number) => boolean
+
+interface Source {
+  readonly dump: Chunk
+  readonly key: Copier
+  readonly value: Copier
+}
+
+/** In the new layout. The event loop gets its turn between chunks: there may be a million entries. */
+async function* chunksOf({ dump, key, value }: Source): AsyncGenerator<Chunk> {
   for (let start = 0; start < dump.count; start += BATCH_ROWS) {
     const count = Math.min(BATCH_ROWS, dump.count - start)
-    const keys = source.key.copy(dump.keys.subarray(start * source.key.fromSize), count)
-    const values = source.value.copy(dump.values.subarray(start * source.value.fromSize), count)
-    written += write({ keys, values, count })
+    const keys = key.copy(dump.keys.subarray(start * key.fromSize), count)
+    const values = value.copy(dump.values.subarray(start * value.fromSize), count)
+    yield { keys, values, count }
     await new Promise((resolve) => setImmediate(resolve))
   }
-  return written
+}
+
+/** Tells which entries stay behind, so that a map of this size has room for new ones; undefined: none. */
+async function surplusOf(source: Source, idleness: Idleness, maxEntries: number): Promise<Choice | undefined> {
+  let left = Math.ceil(source.dump.count - (1 - GIVEN_UP) * maxEntries)
+  if (left <= 0) return undefined
+  const idle = new IdleTimes()
+  for await (const chunk of chunksOf(source)) for (let at = 0; at < chunk.count; at++) idle.add(idleness(chunk, at))
+  const most = idle.longest(left)
+  return (chunk, at) => idleness(chunk, at) >= most && left-- > 0
+}
+
+/** The chunk, whose bytes are moved, without what is chosen. */
+function without({ keys, values, count }: Chunk, isChosen: Choice): Chunk {
+  const [keyBytes, valueBytes] = [keys.length / count, values.length / count]
+  let kept = 0
+  for (let at = 0; at < count; at++) {
+    if (isChosen({ keys, values, count }, at)) continue
+    keys.copyWithin(kept * keyBytes, at * keyBytes, (at + 1) * keyBytes)
+    values.copyWithin(kept * valueBytes, at * valueBytes, (at + 1) * valueBytes)
+    kept++
+  }
+  return { keys: keys.subarray(0, kept * keyBytes), values: values.subarray(0, kept * valueBytes), count: kept }
 }
 
 /** A smaller hash may be full. */
 function writeAll(map: BpfMap, chunk: Chunk): number {
+  if (chunk.count === 0) return 0
   try {
     return map.updateBatch(chunk.keys, chunk.values, chunk.count)
   } catch (thrown) {

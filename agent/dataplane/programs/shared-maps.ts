@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The maps that all programs share: adopted by pin when they are as wanted, else made again and filled from the old
  * ones. Layer: agent/dataplane. */
-import type { MapSpec } from '#native'
-import { BpfMap, BpfObject } from '#native'
+import { BpfMap, BpfObject, type MapSpec } from '#native'
 import { MapError, errorCode, errorText } from '#lib/base/errors.ts'
 import type { MapSizes } from '../../compile/desired.ts'
-import type { MapName } from '../../maps/catalogue.ts'
-import { catalogue } from '../../maps/catalogue.ts'
+import { catalogue, type MapName } from '../../maps/catalogue.ts'
 import { layoutSignature } from '../../maps/copy-entries.ts'
 import { counterSlots } from '../../maps/counters.ts'
 import { layoutOf } from '../../maps/layout.ts'
-import type { Carrier } from './migrate-map.ts'
-import { counterCarrier, hashCarrier, typesOf } from './migrate-map.ts'
+import type { FlowTimeouts } from '../conntrack/reader.ts'
+import { fillRecent } from '../conntrack/recent.ts'
+import { carrierOf, typesOf, type Carrier } from './migrate-map.ts'
 import type { OpenObject } from './objects.ts'
-import type { Pins } from '../pins.ts'
-import { movePin, removePins } from '../pins.ts'
+import { movePin, removePins, type Pins } from '../pins.ts'
 
 export interface PinnedOptions {
   readonly pins: Pins
   readonly objects: readonly OpenObject[]
   readonly sizes: MapSizes
+  /** of flows, which say what a full flow table leaves behind */
+  readonly timeouts: FlowTimeouts
 }
 
 /** A pinned map that was not as wanted and has been replaced. */
@@ -73,11 +73,13 @@ export async function ensureMaps(options: PinnedOptions): Promise<SharedMaps> {
     for (const { name } of wantedMaps(options)) openLeft(name, { held, pins: options.pins })
     const made = await createMaps(absent)
     for (const [name, map] of made) held.maps.set(name, map)
-    for (const [name, map] of made) await place(name, { map, held, pins: options.pins })
+    for (const [name, map] of made) await place(name, { map, held, ...options })
     for (const { name, map: from } of held.left) {
       const to = held.maps.get(name)
-      if (to !== undefined) await carryOver(name, { from, to, held, copy: 'copyMissing' })
+      if (to !== undefined) await carryOver(name, { ...options, from, to, held, copy: 'copyMissing' })
     }
+    const [table, recent] = [held.maps.get('np_ct'), held.maps.get('np_recent')]
+    if (table !== undefined && recent !== undefined && !held.adopted.includes('np_ct')) await fillRecent(recent, table)
     return held
   } catch (thrown) {
     held.undo()
@@ -234,14 +236,14 @@ async function createMaps(absent: readonly Wanted[]): Promise<Map<MapName, BpfMa
 }
 
 /** Fills the new map from the old one, then lets its pin take the old one's place. */
-async function place(name: MapName, how: { readonly map: BpfMap; readonly held: Held; readonly pins: Pins }): Promise<void> {
+async function place(name: MapName, how: { readonly map: BpfMap; readonly held: Held } & PinnedOptions): Promise<void> {
   const { map, held, pins } = how
   try {
     map.pin(pins.newMap(name))
     const old = held.old.get(name)
     if (old === undefined) held.created.push(name)
     else {
-      const carried = await carryOver(name, { from: old.map, to: map, held, copy: 'copyAll' })
+      const carried = await carryOver(name, { ...how, from: old.map, to: map, copy: 'copyAll' })
       held.replaced.push({ map: name, reason: old.reason, ...carried })
       keepOld(name, { map: old.map, held, pins })
     }
@@ -278,14 +280,17 @@ function openLeft(name: MapName, where: { readonly held: Held; readonly pins: Pi
   }
 }
 
-async function carryOver(
-  name: MapName,
-  how: { readonly from: BpfMap; readonly to: BpfMap; readonly held: Held; readonly copy: keyof Carrier },
-): Promise<Pick<Replacement, 'copied' | 'lost'>> {
-  const { onChange, perCpu } = catalogue[name]
-  if (onChange === 'rewrite') return { copied: 0, lost: undefined }
+interface CarryOptions extends Pick<PinnedOptions, 'timeouts'> {
+  readonly from: BpfMap
+  readonly to: BpfMap
+  readonly held: Held
+  readonly copy: keyof Carrier
+}
+
+async function carryOver(name: MapName, how: CarryOptions): Promise<Pick<Replacement, 'copied' | 'lost'>> {
+  if (catalogue[name].onChange === 'rewrite') return { copied: 0, lost: undefined }
   try {
-    const carrier = perCpu ? counterCarrier(how.from, how.to) : hashCarrier(how.from, how.to)
+    const carrier = carrierOf(name, how)
     how.held.carriers.push(carrier)
     return { copied: await carrier[how.copy](), lost: undefined }
   } catch (thrown) {

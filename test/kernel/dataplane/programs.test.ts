@@ -19,6 +19,7 @@ import { structLayout } from '#agent/maps/layout.ts'
 import { dropGenerations, ensureGeneration } from '#agent/dataplane/programs/generation.ts'
 import { KNOBS, SIZES } from '../../support/knobs.ts'
 import { objectPath } from '../../../testkit/packets/objects.ts'
+import { TIMEOUTS } from '../../support/flow-entries.ts'
 
 /** Where it is no matter which: the verifier takes seconds for the others. */
 const SMALL = ['connect']
@@ -52,7 +53,7 @@ async function start(
   try {
     for (const name of ['workload', 'host', 'connect'] as const)
       if (change.only?.includes(name) ?? true) objects.push(openObject({ name, path: objectPath(name) }))
-    using shared = await ensureMaps({ pins, objects, sizes: change.sizes ?? SIZES })
+    using shared = await ensureMaps({ pins, objects, sizes: change.sizes ?? SIZES, timeouts: TIMEOUTS })
     const used = change.features ?? features
     using generation = await ensureGeneration({
       pins,
@@ -158,7 +159,7 @@ describe('generations', () => {
     // a map with shorter keys in place of np_frontends: looking into it would read beyond them
     const objects = [openObject({ name: 'workload', path: objectPath('workload') })]
     cleanups.push(() => objects.forEach(({ object }) => object.close()))
-    const shared = await ensureMaps({ pins, objects, sizes: SIZES })
+    const shared = await ensureMaps({ pins, objects, sizes: SIZES, timeouts: TIMEOUTS })
     cleanups.push(() => shared[Symbol.dispose]())
     const wrong = BpfMap.create({ name: 'np_frontends', type: 1, keySize: 4, valueSize: 4, maxEntries: 1 })
     cleanups.push(() => wrong.close())

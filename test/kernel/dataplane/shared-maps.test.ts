@@ -3,10 +3,11 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { BpfMap, BpfProgram, possibleCpus } from '#native'
+import { BpfMap, BpfProgram, ifindexOf, monotonicNs, possibleCpus } from '#native'
+import { ADDR_LOCAL_POD } from '#lib/base/bpf-constants.ts'
 import { ANY_V6, parseAddr } from '#lib/base/ip.ts'
 import type { MapSizes } from '#agent/compile/desired.ts'
-import { counterSlots } from '#agent/maps/counters.ts'
+import { counterSlots, counterTotal } from '#agent/maps/counters.ts'
 import type { OpenObject } from '#agent/dataplane/programs/objects.ts'
 import { openObject } from '#agent/dataplane/programs/objects.ts'
 import type { SharedMaps } from '#agent/dataplane/programs/shared-maps.ts'
@@ -15,9 +16,14 @@ import { Pins } from '#agent/dataplane/pins.ts'
 import { bindMap, catalogue } from '#agent/maps/catalogue.ts'
 import type { CtKey, CtValue } from '#agent/maps/shapes.ts'
 import { decodeBytes, encodeBytes } from '#agent/maps/byte-rows.ts'
-import { objectPath } from '../../../testkit/packets/objects.ts'
+import { addrInfo } from '../../../testkit/packets/addr-info.ts'
+import { at, families } from '../../../testkit/packets/cluster.ts'
+import { loadObject, objectPath, program, TestMap } from '../../../testkit/packets/objects.ts'
+import { udp } from '../../../testkit/packets/packet.ts'
+import { setUpNamespace, testCfg } from '../../../testkit/packets/runner.ts'
 import { otherMaps, type HeaderEdit } from '../../support/other-maps.ts'
 import { NOT_JUDGED } from '../../support/flow-value.ts'
+import { STATE, TIMEOUTS } from '../../support/flow-entries.ts'
 
 const SIZES: MapSizes = { conntrack: 2000, frontends: 100, backends: 200, affinity: 100, addrs: 300, live: 200 }
 
@@ -39,7 +45,7 @@ afterEach(() => {
 })
 
 async function ensure(sizes: MapSizes = SIZES): Promise<SharedMaps> {
-  const shared = await ensureMaps({ pins, objects: [opened], sizes })
+  const shared = await ensureMaps({ pins, objects: [opened], sizes, timeouts: TIMEOUTS })
   cleanups.push(() => shared[Symbol.dispose]())
   return shared
 }
@@ -69,6 +75,17 @@ function odd(): string[] {
 function flow(port: number): CtKey {
   return { lo: parseAddr('10.0.0.1'), hi: parseAddr('10.0.0.2'), lo_port: port, hi_port: 80, proto: 6, lane: 0 }
 }
+
+/** The flow table is one that is not as wanted, with the same layout. */
+const NOT_ALLOCATED: HeaderEdit = [
+  [
+    'NP_TABLE(np_ct, struct ct_key, struct ct_value, 512000);',
+    `struct {
+      __uint(type, BPF_MAP_TYPE_HASH); __uint(map_flags, BPF_F_NO_PREALLOC); __uint(max_entries, 512000);
+      __type(key, struct ct_key); __type(value, struct ct_value);
+    } np_ct SEC(".maps");`,
+  ],
+]
 
 const LEG = { ifindex: 3, mtu: 1500, flags: 1, ack: 9, window: 512, wscale: 7, hook: 2 }
 const FLOW: CtValue = {
@@ -158,6 +175,59 @@ describe('np_ct', () => {
       const next = await ensure({ ...SIZES, conntrack: 5000 })
       expect([next.replaced.map(({ copied }) => copied), odd().length]).toEqual([[2], 1])
       expect([await next.finish(), odd()]).toEqual([0, []])
+    })
+  })
+
+  describe('that is full, and of another version,', () => {
+    const ROOM = SIZES.conntrack
+    const CARRIED = (15 * ROOM) / 16
+    const ALL = Array.from({ length: ROOM }, (_, at) => at + 1)
+    let old: BpfMap
+    let shared: SharedMaps
+
+    const put = (port: number, { isOpen, idleMs }: { readonly isOpen: boolean; readonly idleMs: number }): void => {
+      const state = isOpen ? STATE.seenLo | STATE.seenHi | STATE.open : STATE.seenLo
+      const value = { ...FLOW, state, seen: monotonicNs() / 1e6 - idleMs }
+      old.update(encodeBytes(ctCodecs().key, flow(port)), encodeBytes(ctCodecs().value, value))
+    }
+    const carried = (): readonly number[] => ALL.filter((port) => has(port))
+    const has = (port: number): boolean => shared.maps.get('np_ct')?.lookup(encodeBytes(ctCodecs().key, flow(port))) !== undefined
+    const replace = async (of: (port: number) => { readonly isOpen: boolean; readonly idleMs: number }): Promise<void> => {
+      old = await pinOld('np_ct', NOT_ALLOCATED)
+      for (const port of ALL) put(port, of(port))
+      shared = await ensure()
+    }
+
+    test('leaves room: first flows of one end stay behind, and do not come afterwards either', async () => {
+      const isOpen = (port: number): boolean => port % 4 > 0
+      await replace((port) => ({ isOpen: isOpen(port), idleMs: isOpen(port) ? 100_000 : 5000 }))
+      const before = carried()
+      expect([before.length, before.filter(isOpen).length]).toEqual([CARRIED, ALL.filter(isOpen).length])
+      const [gone = 0] = ALL.filter((port) => !has(port))
+      old.delete(encodeBytes(ctCodecs().key, flow(gone)))
+      put(ROOM + 1, { isOpen: false, idleMs: 0 })
+      expect([await shared.finish(), has(ROOM + 1), carried()]).toEqual([1, true, before])
+    })
+
+    test('leaves room: where both ends have sent packets of all, those that have been idle longest stay behind', async () => {
+      await replace((port) => ({ isOpen: true, idleMs: port <= ROOM - CARRIED ? 100_000 : port * 10 }))
+      expect([carried().length, carried().filter((port) => port <= ROOM - CARRIED)]).toEqual([CARRIED, []])
+    })
+
+    test('refuses no new flow, though no flow is known that could make room', async () => {
+      setUpNamespace()
+      await replace(() => ({ isOpen: true, idleMs: 0 }))
+      const features = { redirectPeer: true, redirectNeigh: true, coarseClock: false, jiffies: true, netnsCookies: true }
+      const loaded = await loadObject('workload', { cfg: { ...testCfg(features), recent_mask: 511 }, share: shared.maps })
+      cleanups.push(() => loaded.object.close())
+      const [v4] = families
+      const pod = v4?.secondPod ?? ''
+      new TestMap(loaded, catalogue.np_addrs).set(parseAddr(pod), addrInfo(ADDR_LOCAL_POD, { ifindex: ifindexOf('lo') }))
+      for (let port = 1024; port < 1024 + ROOM; port++)
+        program(loaded, 'from_workload').testRun({ data: udp(at(pod, port), at('198.51.100.1', 53)) })
+      const refused = counterTotal(loaded.object.map('np_counters'), counterSlots(loaded.btf).get('DROP_FLOW_INSERT') ?? -1)
+      const evicted = counterTotal(loaded.object.map('np_counters'), counterSlots(loaded.btf).get('COUNT_EVICTED') ?? -1)
+      expect([refused, evicted]).toEqual([0, ROOM - (ROOM - CARRIED)])
     })
   })
 

@@ -20,6 +20,7 @@ import type { MapCodecs, MapDefinition } from '#agent/maps/catalogue.ts'
 import { bindMap, catalogue } from '#agent/maps/catalogue.ts'
 import { encodeBytes } from '#agent/maps/byte-rows.ts'
 import { objectPath } from '../../../testkit/packets/objects.ts'
+import { TIMEOUTS } from '../../support/flow-entries.ts'
 
 const SERVICES = 1000
 const BACKENDS = 10
@@ -34,7 +35,7 @@ beforeEach(async () => {
   opened = openObject({ name: 'workload', path: objectPath('workload') })
   cleanups.push(() => opened.object.close())
   const sizes = { conntrack: 1000, frontends: SERVICES, backends: SERVICES * BACKENDS, affinity: 10, addrs: 10, live: SERVICES * BACKENDS }
-  shared = await ensureMaps({ pins: new Pins(join(parent, 'netplane')), objects: [opened], sizes })
+  shared = await ensureMaps({ pins: new Pins(join(parent, 'netplane')), objects: [opened], sizes, timeouts: TIMEOUTS })
   cleanups.push(() => shared[Symbol.dispose]())
 })
 
