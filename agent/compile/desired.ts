@@ -20,7 +20,8 @@ interface Contents {
     readonly key: { readonly addr: Addr; readonly port: Port; readonly proto: Protocol }
     readonly value: { readonly inside: Choice; readonly outside: Choice; readonly flags: number; readonly affinity: number }
   }
-  /** `node` is the any-address when the backend is on this node or its node is unknown */
+  /** `node` is the any-address when the backend is on this node or its node is unknown; slots from OWN_SLOTS on have
+   * those of this node once more, and with them those that no new flow is given */
   readonly backends: {
     readonly key: { readonly list: ListId; readonly slot: number }
     readonly value: { readonly addr: Addr; readonly node: Addr; readonly port: Port; readonly flags: number }

@@ -10,6 +10,9 @@ export const FRONTEND_MAGLEV = 8
 export const FRONTEND_INSIDE_LOCAL = 16
 export const FRONTEND_OUTSIDE_LOCAL = 32
 
+/** Slots of a list from this one on: its backends on this node. */
+export const OWN_SLOTS = 0x80000000
+
 /** enum live_flag */
 export const LIVE_CHOSEN = 1
 

@@ -18,6 +18,7 @@ import {
   FRONTEND_OUTSIDE_LOCAL,
   FRONTEND_RANGES,
   LIVE_CHOSEN,
+  OWN_SLOTS,
   RANGE_INSIDE,
   RANGE_TUNNEL_BACK,
 } from '#lib/base/bpf-constants.ts'
@@ -54,7 +55,9 @@ function showRow(row: Row, nameOf: (list: string) => string): string {
       return showFrontend(row, nameOf)
     case 'backends': {
       const { addr, port, node } = row.value
-      return `${nameOf(row.key.list)}[${row.key.slot}] ${hostPort(formatAddr(addr), port)}${isAny(node) ? '' : ` at ${formatAddr(node)}`}`
+      const { list, slot } = row.key
+      const place = slot < OWN_SLOTS ? `[${slot}]` : ` own[${slot - OWN_SLOTS}]`
+      return `${nameOf(list)}${place} ${hostPort(formatAddr(addr), port)}${isAny(node) ? '' : ` at ${formatAddr(node)}`}`
     }
     case 'live': {
       const chosen = (row.value.flags & LIVE_CHOSEN) !== 0 ? `[${row.value.slot}]` : ''

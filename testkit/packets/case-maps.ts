@@ -13,6 +13,7 @@ import {
   ADDR_SERVICE,
   LIVE_CHOSEN,
   MAGLEV_SIZE,
+  OWN_SLOTS,
   RANGE_INSIDE,
   RANGE_NODE_PORTS,
   RANGE_OWN,
@@ -131,6 +132,9 @@ function fillService(maps: OwnMaps, options: { readonly given: Given; readonly v
   const local = list.replace(/^0/, '1')
   const count = fillList(maps, list, ofFamily(given.backends, v4))
   const localCount = fillList(maps, local, ofFamily(given.outside, v4))
+  const own = [...(given.backends ?? []), ...(given.alive ?? [])].filter(({ node }) => node === undefined)
+  for (const [index, { addr, port }] of ofFamily(own, v4).entries())
+    maps.backends.set({ list, slot: OWN_SLOTS + index }, { addr: parseAddr(addr), node: ANY_V6, port, flags: 0 })
   for (const { addr, port } of ofFamily(given.alive, v4)) maps.live.set({ list, addr: parseAddr(addr), port }, { flags: 0, slot: NO_SLOT })
   for (const source of given.sources ?? []) {
     if (source.includes(':') !== v4) maps.ranges.set({ prefix: 64 + 128, set: list, addr: parseAddr(source) }, 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Lists of backends → the rows that hold them. Layer: agent/compile (pure). */
-import { LIVE_CHOSEN } from '#lib/base/bpf-constants.ts'
+import { LIVE_CHOSEN, OWN_SLOTS } from '#lib/base/bpf-constants.ts'
 import { ANY_V4, ANY_V6, isV4 } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
@@ -12,6 +12,8 @@ export interface BackendList {
   readonly id: ListId
   /** in the order of their slots */
   readonly targets: readonly Target[]
+  /** those of this node, whose flows other nodes may have begun */
+  readonly own: readonly Target[]
   /** those that flows may stay with; undefined where that is not asked */
   readonly live: readonly Target[] | undefined
   readonly maglev: boolean
@@ -24,7 +26,10 @@ export type OtherNode = (name: string, v4: boolean) => Addr | undefined
 export function listRows(lists: readonly BackendList[], otherNode: OtherNode): readonly Row[] {
   const sorted = [...lists].sort((a, b) => compareText(a.id, b.id))
   return [
-    ...sorted.flatMap((list) => list.targets.map((target, slot) => backendRow(list.id, { target, slot, otherNode }))),
+    ...sorted.flatMap(({ id, targets, own }) => [
+      ...targets.map((target, slot) => backendRow(id, { target, slot, otherNode })),
+      ...own.map((target, index) => backendRow(id, { target, slot: OWN_SLOTS + index, otherNode })),
+    ]),
     ...sorted.flatMap(liveRows),
     ...sorted.filter((list) => list.maglev).map(maglevRow),
   ]

@@ -65,8 +65,8 @@ export function compileService(service: Service, slices: readonly EndpointSlice[
       const sources = places.some(({ kind }) => kind === 'restricted') ? sourcesOf(service, family, context.selfAddresses) : []
       wants.frontends = frontends.size
       wants.ranges += sources.length
-      for (const { targets, live, maglev } of used) {
-        wants.backends += targets.length
+      for (const { targets, own, live, maglev } of used) {
+        wants.backends += targets.length + own.length
         wants.live += live?.length ?? 0
         wants.maglev += maglev ? 1 : 0
       }
@@ -104,8 +104,9 @@ function choicesOf(query: PortQuery, context: ServiceContext): Choices {
   const kept = service.affinitySeconds !== undefined || port.protocol === 'UDP'
   const here = serving.filter(({ nodeName }) => nodeName === context.node)
   return {
-    cluster: { id: listId({ ...ref, local: false }), targets: cluster, live: kept ? serving : undefined },
-    local: { id: listId({ ...ref, local: true }), targets: local, live: kept ? here : undefined },
+    cluster: { id: listId({ ...ref, local: false }), targets: cluster, own: here, live: kept ? serving : undefined },
+    // no other node chooses from it
+    local: { id: listId({ ...ref, local: true }), targets: local, own: [], live: kept ? here : undefined },
     served: cluster.length + local.length > 0,
   }
 }

@@ -67,6 +67,7 @@ enum {
 	HAS_JUDGED_ERRORS = !FOR_FLOOR,       /* rules are asked about ICMP errors */
 	HAS_SYN_IN_PLACE = !FOR_FLOOR,        /* a SYN's options are read where they are */
 	RULE_BLOCKS_MAX = FOR_FLOOR ? 1 : 16, /* of RULES_PER_BLOCK, in a line of rules */
+	OWN_SLOTS_ASKED = FOR_FLOOR ? 8 : 64, /* by which an ICMP error finds its flow */
 };
 
 #endif

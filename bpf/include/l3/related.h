@@ -70,24 +70,68 @@ static __noinline enum drop related_judge(struct __sk_buff *skb, struct scratch 
 	return why;
 }
 
-/* The backend of the service's flow that an error quotes, by a choice that each node makes alike; 0: there is none.
- * Writes p for a while. */
+/* The flow that another node sends in the tunnel to a backend here; 0: there is none. Writes key, dir. */
+static __always_inline struct ct_value *flow_of_node(struct scratch *s, const struct ct_tuple *t, __u8 proto)
+{
+	struct ct_value *v;
+
+	s->dir = ct_key_of(&s->key, t, proto);
+	v = bpf_map_lookup_elem(&np_ct, &s->key);
+	if (!v || ct_expired(v, proto, s->now) ||
+	    (v->leg[s->dir & 1].flags & (LEG_TUNNELLED | LEG_NAT | LEG_ANSWER)) != LEG_TUNNELLED)
+		return 0;
+	return v;
+}
+
+/* Which of the list's backends here has a flow of the client in p.t that another node sent? Its slot; 0: none has.
+ * Writes key, dir, p.t. */
+NP_GLOBAL __u32 own_slot_of_flow(__u64 list)
+{
+	struct scratch *s = scratch_take();
+	struct backend *be;
+
+	if (!s)
+		return 0;
+	for (__u32 i = 0; i < OWN_SLOTS_ASKED; i++) {
+		be = backend_in(list, OWN_SLOTS + i);
+		if (!be)
+			break;
+		s->p.t.dst = be->addr;
+		s->p.t.dport = be->port;
+		if (flow_of_node(s, &s->p.t, s->p.proto))
+			return OWN_SLOTS + i;
+	}
+	return 0;
+}
+
+/* The backend of the service's flow that an error quotes: the one here that has the flow, else by a choice that each
+ * node makes alike; 0: nothing tells. Writes key, dir, and p for a while. */
 static __noinline struct backend *related_backend(struct scratch *s, const struct quoted *quoted)
 {
 	struct ct_tuple was = s->p.t;
+	const __u8 proto = s->p.proto;
 	struct addr_info info = {};
+	const struct choice *from;
+	struct backend *be = 0;
 	struct frontend *fe;
-	struct backend *be;
 	__u32 slot;
 
 	if (s->hook != FROM_HOST)
 		return 0;
-	fe = frontend_find(&quoted->t.dst, quoted->t.dport, quoted->proto, &info, true);
-	if (!fe || !(fe->flags & FRONTEND_MAGLEV))
-		return 0;
 	s->p.t = quoted->t;
-	be = pick_by_maglev(s, fe, choice_of(s, fe), &slot);
+	s->p.proto = quoted->proto;
+	fe = service_of_packet(s, &info);
+	if (fe) {
+		from = choice_of(s, fe);
+		slot = own_slot_of_flow(from->list);
+		s->p.t = quoted->t;
+		if (slot)
+			be = backend_in(from->list, slot);
+		else if (fe->flags & FRONTEND_MAGLEV)
+			be = pick_by_maglev(s, fe, from, &slot);
+	}
 	s->p.t = was;
+	s->p.proto = proto;
 	return be;
 }
 
@@ -121,10 +165,8 @@ static __noinline enum verdict related_service(struct __sk_buff *skb, struct scr
 	}
 	inner.t.dst = be->addr;
 	inner.t.dport = be->port;
-	s->dir = ct_key_of(&s->key, &inner.t, inner.proto);
-	v = bpf_map_lookup_elem(&np_ct, &s->key);
-	if (!v || ct_expired(v, inner.proto, s->now) ||
-	    (v->leg[s->dir & 1].flags & (LEG_TUNNELLED | LEG_NAT | LEG_ANSWER)) != LEG_TUNNELLED)
+	v = flow_of_node(s, &inner.t, inner.proto);
+	if (!v)
 		return VERDICT_NONE;
 	s->draft.v = *v;
 	why = related_judge(skb, s, v, &inner);

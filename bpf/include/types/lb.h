@@ -50,6 +50,10 @@ struct frontend {
 };
 _Static_assert(sizeof(struct frontend) == 40, "frontend");
 
+/* From this slot on a list has what this node has of its backends, also those that get no new flows. By them ICMP
+ * errors find flows that another node has begun. */
+#define OWN_SLOTS 0x80000000
+
 struct backend_key {
 	__u64 list;
 	__u32 slot;

@@ -48,6 +48,7 @@ test('the numbers that rows carry are those of the enums', () => {
   ]
   const {
     MAGLEV_SIZE,
+    OWN_SLOTS,
     RULE_WORDS,
     RULES_PER_BLOCK,
     RULE_CELLS,
@@ -60,6 +61,7 @@ test('the numbers that rows carry are those of the enums', () => {
     ...mirrored
   } = flags
   expect(MAGLEV_SIZE * RULE_WORDS, 'the codec compares them with C').toBeGreaterThan(0)
+  expect(readFileSync(join(INCLUDE, 'types/lb.h'), 'utf8')).toContain(`#define OWN_SLOTS 0x${OWN_SLOTS.toString(16)}\n`)
   const header = readFileSync(join(INCLUDE, 'types/policy.h'), 'utf8')
   expect(header).toContain(`#define PORTS_PAGE 0x${PORTS_PAGE.toString(16)}`)
   expect([RULE_CELLS, header.includes('#define RULE_CELLS (RULE_WORDS * 5)')]).toEqual([RULE_WORDS * 5, true])

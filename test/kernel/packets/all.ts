@@ -29,6 +29,7 @@ import { cases as neighbours } from './icmp/neighbours.ts'
 import { cases as nodePort } from './services/node-port.ts'
 import { cases as otherNode } from './icmp/other-node.ts'
 import { cases as outward } from './sources/outward.ts'
+import { cases as ownBackends } from './icmp/own-backends.ts'
 import { cases as ownNode } from './policy/own-node.ts'
 import { cases as ownPrefixes } from './sources/own-prefixes.ts'
 import { cases as ownPorts } from './services/own-ports.ts'
@@ -75,6 +76,7 @@ const cases: readonly PacketCase[] = [
   ...nodePort,
   ...otherNode,
   ...outward,
+  ...ownBackends,
   ...ownNode,
   ...ownPorts,
   ...ownPrefixes,

@@ -58,7 +58,7 @@ describe('traffic policies', () => {
 
   test('external Local: outside to this node’s endpoints, inside to all of them', () => {
     expect(lines({ externalTrafficPolicy: 'Local' }, endpoints).sort()).toEqual([
-      ...['#1[0] 10.0.0.1:8080', '#1[1] 10.0.0.2:8080 at 192.168.0.2', '#2[0] 10.0.0.1:8080'],
+      ...['#1 own[0] 10.0.0.1:8080', '#1[0] 10.0.0.1:8080', '#1[1] 10.0.0.2:8080 at 192.168.0.2', '#2[0] 10.0.0.1:8080'],
       '0.0.0.0:30080/TCP -> #1 of 2, outside #2 of 1 node-port external outside-local',
       '10.96.0.1:80/TCP -> #1 of 2',
       '192.0.2.1:80/TCP -> #1 of 2, outside #2 of 1 external outside-local',
@@ -112,6 +112,8 @@ describe('backends that flows stay with', () => {
         '#1 live 10.0.0.3:53',
         '#1 live[0] 10.0.0.1:53',
         '#1 live[1] 10.0.0.2:53',
+        '#1 own[0] 10.0.0.1:53',
+        '#1 own[1] 10.0.0.3:53',
         '#1[0] 10.0.0.1:53',
         '#1[1] 10.0.0.2:53 at 192.168.0.2',
       ],
@@ -128,6 +130,30 @@ describe('backends that flows stay with', () => {
       '#1[0] 10.0.0.1:8080',
       '#1 live[0] 10.0.0.1:8080',
     ])
+  })
+})
+
+describe('this node’s backends, whose flows other nodes may have begun', () => {
+  test('are there although new flows are not given to them from here', () => {
+    const endpoints = [
+      { addr: '10.0.0.1', node: 'n1', forNodes: ['n2'] },
+      { addr: '10.0.0.2', node: 'n2', forNodes: ['n1'] },
+      { addr: '10.0.0.3', node: 'n1', ready: false, serving: true, terminating: true },
+      { addr: '10.0.0.4', node: 'n1', ready: false, serving: false, terminating: true },
+    ]
+    expect(compile({}, slice('web-1', { endpoints }))).toEqual([
+      '10.96.0.1:80/TCP -> #1 of 1',
+      '#1[0] 10.0.0.2:8080 at 192.168.0.2',
+      '#1 own[0] 10.0.0.1:8080',
+      '#1 own[1] 10.0.0.3:8080',
+    ])
+  })
+
+  test('count where a service may have so many', () => {
+    const most = { frontends: 9, backends: 3, live: 9, maglev: 9, ranges: 9 }
+    const of = (node: string) => slice('web-1', { endpoints: ['10.0.0.1', '10.0.0.2'].map((addr) => ({ addr, node })) })
+    expect(compileAs({ ...context, most }, {}, of('n2'))).not.toEqual([])
+    expect(compileAs({ ...context, most }, {}, of('n1'))).toEqual([])
   })
 })
 
