@@ -8,15 +8,10 @@
 #include "lb/service.h"
 #include "l3/fragment.h"
 
-#define HELD_NS SECOND_NS /* another datagram with the same id may be on its way after that */
-#define HELD_BYTES 2048
-/* As CUT_BOUND. */
-#define HELD_BOUND(variable)                  \
-	do {                                  \
-		opaque(variable);             \
-		(variable) &= HELD_BYTES - 1; \
-	} while (0)
-#define HELD_PARTS 8 /* of a datagram */
+#define HELD_NS SECOND_NS   /* another datagram with the same id may be on its way after that */
+#define HELD_BYTES CUT_MOST /* a frame of an MTU of 9,000, and more */
+#define HELD_PARTS 8        /* of a datagram */
+#define HELD_PLACES 64      /* of all datagrams; each takes its memory, used or not */
 
 struct held_key {
 	struct frag_key datagram;
@@ -32,7 +27,7 @@ struct held {
 _Static_assert(sizeof(struct held) <= sizeof(struct cut), "the held packet is put together there");
 
 /* Each object's own; eviction bounds what strangers can leave here. */
-NP_LRU(np_held, struct held_key, struct held, 256);
+NP_LRU(np_held, struct held_key, struct held, HELD_PLACES);
 
 static __always_inline void held_key_of(struct held_key *k, struct __sk_buff *skb, const struct scratch *s)
 {
@@ -79,7 +74,7 @@ static __noinline bool fragment_hold(struct __sk_buff *skb, struct scratch *s)
 	if (!cut || length > HELD_BYTES)
 		return false;
 	length--;
-	HELD_BOUND(length);
+	CUT_BOUND(length);
 	held = (void *)cut->bytes;
 	if (bpf_skb_load_bytes(skb, 0, held->bytes, length + 1))
 		return false;
@@ -118,8 +113,9 @@ static __noinline bool fragments_release(struct __sk_buff *skb, struct scratch *
 		if (!held)
 			break;
 		length = held->length - 1;
-		HELD_BOUND(length);
-		if (s->now - held->since <= HELD_NS && !bpf_skb_change_tail(skb, length + 1, 0) &&
+		CUT_BOUND(length);
+		if (length < HELD_BYTES && s->now - held->since <= HELD_NS &&
+		    !bpf_skb_change_tail(skb, length + 1, 0) &&
 		    !bpf_skb_store_bytes(skb, 0, held->bytes, length + 1, BPF_F_RECOMPUTE_CSUM))
 			bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS);
 		bpf_map_delete_elem(&np_held, &k);

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What does not fit the tunnel, or the path beneath it: cut where it may be, told where not. Root. Layer: test. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { hostPort } from '#lib/base/ip.ts'
-import { toolCommand } from '../../../lab/paths.ts'
-import { startCapture } from '../../../lab/traffic/capture.ts'
-import { families } from '../../../testkit/packets/cluster.ts'
-import { udp } from '../../../testkit/packets/packet.ts'
-import { cut } from '../../kernel/packets/headers/cut.ts'
 import { mustRun } from '../../../lab/processes/command.ts'
 import type { Endpoint } from '../../../lab/tools/address.ts'
+import { answersToLastFirst, fromPod, toNodePort } from './last-first.ts'
 import { FAMILIES, NODE_PORT, nodeAddress, podAddress, POD_PORT, serviceAddress, World, type Family, type Wishes } from './world.ts'
 
 const SOON = { timeout: 45_000, interval: 100 }
@@ -65,22 +60,8 @@ test('IPv4 datagrams that may be cut pass the tunnel at any size, in both direct
 })
 
 test('fragments that come before their first wait for it', async () => {
-  const { client, nodes } = world.lab.topology
-  const macs = { src: client.mac, dst: nodes.find(({ name }) => name === 'a')?.mac ?? '' }
-  for (const family of FAMILIES) {
-    const [from, to] = [hostPort(world.client(family), 5555), hostPort(nodeAddress('a', family), NODE_PORT)]
-    const of = families.find(({ v4 }) => v4 === (family === 4))
-    if (of === undefined) throw new Error(`no family ${family}`)
-    const part = (offset: number): Uint8Array => {
-      const more = offset < 2 * PART
-      const whole = udp(from, to, { payload: 'x'.repeat(3 * PART - 8), id: 4711, fragment: { offset, more }, macs })
-      return cut(of, whole, PART)
-    }
-    const frames = [2 * PART, PART, 0].map((offset) => Buffer.from(part(offset)).toString('hex'))
-    const capture = await startCapture(world.lab, { place: 'client', device: 'eth0', filter: `udp and src port ${NODE_PORT}` })
-    await world.lab.mustRun('client', [...toolCommand('send-frames'), 'eth0', ...frames])
-    expect(await capture.stop(1), `IPv${family}`).not.toEqual([])
-  }
+  for (const way of FAMILIES.flatMap((family) => [toNodePort(world, family), ...fromPod(world, family)]))
+    expect(await answersToLastFirst(world, way, PART), `${way.from} to ${way.to}`).not.toEqual([])
 })
 
 test('a path between nodes that is narrower than their devices is no black hole', async () => {

@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startCapture } from '../../../lab/traffic/capture.ts'
 import type { Endpoint } from '../../../lab/tools/address.ts'
+import { answersToLastFirst, toNodePort } from './last-first.ts'
 import { FAMILIES, gateway, NODES, NODE_PORT, nodeAddress, PROTOS, serviceAddress, World, type Family, type Wishes } from './world.ts'
 
 const SOON = { timeout: 45_000, interval: 100 }
@@ -89,5 +90,13 @@ test('jumbo frames: nearly nine thousand bytes in one piece, through the tunnel 
         expect.stringMatching(/^b-1 </),
       ])
     }
+  }
+})
+
+test('fragments of nearly nine thousand bytes wait for their first, as shorter ones do', async () => {
+  world.put({ ...BASE, endpoints: ['b-1'] })
+  for (const family of FAMILIES) {
+    await expect.poll(() => answered('far', { proto: 'udp', address: nodeAddress('a', family), port: NODE_PORT }), SOON).toEqual(['b-1'])
+    expect(await answersToLastFirst(world, toNodePort(world, family), 8800), `IPv${family}`).not.toEqual([])
   }
 })

@@ -1,12 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Fragments of datagrams. Layer: test. */
-import { tcp, udp } from '../../../../testkit/packets/packet.ts'
-import type { PacketCase, Step } from '../../../../testkit/packets/case.ts'
+import { formatAddr } from '#lib/base/ip.ts'
+import { endpoint, tcp, tunnel, udp } from '../../../../testkit/packets/packet.ts'
+import type { Given, PacketCase, Step } from '../../../../testkit/packets/case.ts'
 import { cut } from './cut.ts'
+import { tunnelPort } from '../tunnel-port.ts'
 import type { Family } from '../../../../testkit/packets/cluster.ts'
-import { NODE_PORT, at, families } from '../../../../testkit/packets/cluster.ts'
+import { NODE_PORT, VNI, at, families } from '../../../../testkit/packets/cluster.ts'
 
 const PORT = 41000
+
+interface Way {
+  readonly say: string
+  readonly given: Given
+  readonly through: 'from_host' | 'from_workload'
+  readonly from: string
+  readonly front: string
+  readonly back: string
+  readonly tunnelled?: boolean
+}
+
+/** Where programs send datagrams on, from `front` as their senders know it to `back`. */
+function ways(f: Family): readonly Way[] {
+  const [client, pod] = [at(f.client, PORT), at(f.pod, PORT)]
+  const [service, here, there] = [at(f.bareVip, 80), at(f.pod, 8080), at(f.overlayPod, 8080)]
+  const local: Given = { backends: [{ addr: f.secondPod, port: 8080 }] }
+  const far: Given = { backends: [{ addr: f.overlayPod, port: 8080, node: f.otherNode }] }
+  return [
+    {
+      say: 'of a service',
+      given: { backends: [{ addr: f.pod, port: 8080 }] },
+      through: 'from_host',
+      from: client,
+      front: service,
+      back: here,
+    },
+    { say: 'to a pod', given: {}, through: 'from_host', from: client, front: here, back: here },
+    { say: 'to a service of another node', given: far, through: 'from_host', from: client, front: service, back: there, tunnelled: true },
+    { say: 'from a pod to a service', given: local, through: 'from_workload', from: pod, front: service, back: at(f.secondPod, 8080) },
+    {
+      say: 'from a pod to a service of another node',
+      given: far,
+      through: 'from_workload',
+      from: pod,
+      front: service,
+      back: there,
+      tunnelled: true,
+    },
+    { say: "from a pod to another node's", given: {}, through: 'from_workload', from: pod, front: there, back: there, tunnelled: true },
+  ]
+}
+
+function portOf(from: string, to: string): number {
+  const [src, dst] = [endpoint(from), endpoint(to)]
+  return tunnelPort({ src: formatAddr(src.addr), dst: formatAddr(dst.addr), sport: src.port, dport: dst.port })
+}
 
 function fragments(f: Family): PacketCase[] {
   const c = at(f.client, PORT)
@@ -36,22 +84,38 @@ function fragments(f: Family): PacketCase[] {
         },
       ],
     },
-    ...[
-      { say: 'of a service', given: { backends: [{ addr: f.pod, port: 8080 }] }, front: at(f.bareVip, 80), back: at(f.pod, 8080) },
-      { say: 'to a pod', given: {}, front: at(f.pod, 9), back: at(f.pod, 9) },
-    ].map(({ say, given, front, back }): PacketCase => {
-      const last = (to: string, more: { ttl?: number } = {}) => part(to, { offset: 24, more: false }, more)
+    ...ways(f).map(({ say, given, through, from, front, back, tunnelled }): PacketCase => {
+      const sent = (packet: Uint8Array) =>
+        tunnelled ? tunnel(f.node, f.otherNode, { inner: packet, vni: VNI, sport: portOf(from, front) }) : packet
+      const body = (to: string, ttl: number, fragment: { offset: number; more: boolean }) =>
+        udp(from, to, { payload, id: 77, ttl, fragment })
+      const first = (to: string, ttl = 64) => cut(f, body(to, ttl, { offset: 0, more: true }), 24)
+      const last = (to: string, ttl = 64) => body(to, ttl, { offset: 24, more: false })
       return {
         name: `${f.name}: a fragment before its first waits for it, ${say}: then they come in again, in order`,
         given: { ...given, frontends: [at(f.bareVip, 80)] },
         steps: [
-          { say: 'last', through: 'from_host', packet: last(front), action: 'drop', reason: 'COUNT_FRAGMENT_HELD' },
-          { say: 'first, which comes in again', through: 'from_host', packet: first(front), action: 'drop' },
-          { say: 'first, again', through: 'from_host', packet: first(front), action: 'redirect', out: first(back, { ttl: 63 }) },
-          { say: 'last, again', through: 'from_host', packet: last(front), action: 'redirect', out: last(back, { ttl: 63 }) },
+          { say: 'last', through, packet: last(front), action: 'drop', reason: 'COUNT_FRAGMENT_HELD' },
+          { say: 'first, which comes in again', through, packet: first(front), action: 'drop' },
+          { say: 'first, again', through, packet: first(front), action: 'redirect', out: sent(first(back, 63)) },
+          { say: 'last, again', through, packet: last(front), action: 'redirect', out: sent(last(back, 63)) },
         ],
       }
     }),
+    {
+      name: `${f.name}: eight fragments of a datagram wait, also long ones, and the ninth does not`,
+      given: {},
+      steps: Array.from({ length: 9 }, (_, index): Step => {
+        const packet = udp(c, at(f.pod, 9), { payload: new Uint8Array(3200), id: 79, fragment: { offset: 64 + index * 8, more: true } })
+        return {
+          say: `number ${index}`,
+          through: 'from_host',
+          packet,
+          action: 'drop',
+          reason: index < 8 ? 'COUNT_FRAGMENT_HELD' : 'DROP_FRAGMENT_UNKNOWN',
+        }
+      }),
+    },
     {
       name: `${f.name}: a fragment to the node before its first waits in the kernel, and for a node port`,
       given: { backends: [{ addr: f.pod, port: 8080 }] },
