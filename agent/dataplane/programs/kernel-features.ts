@@ -43,7 +43,8 @@ const CONNECT4 = 10
 const ADJUST_ROOM = 50
 const BPF_ADJ_ROOM_MAC = 1
 const FIXED_GSO = 1
-const DECAP_L4_UDP = 1 << 10
+/** as the programs use it (bpf/include/base/compat.h) */
+export const DECAP_L4_UDP = 0x400
 /** IPv4, UDP, VXLAN, Ethernet */
 const TUNNEL_BYTES = 20 + 8 + 8 + 14
 /** In Ethernet, an empty packet of TCP in a tunnel: only types, lengths and protocols are there. */

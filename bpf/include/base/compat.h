@@ -35,11 +35,14 @@ static __always_inline __u64 np_now(void)
 #define NP_ENCAP_FLAGS(l3, extra) \
 	(BPF_F_ADJ_ROOM_FIXED_GSO | (l3) | BPF_F_ADJ_ROOM_ENCAP_L4_UDP | BPF_F_ADJ_ROOM_ENCAP_L2(14 + (extra)))
 
+/* BPF_F_ADJ_ROOM_DECAP_L4_UDP, of 7.3. */
+#define NP_DECAP_L4_UDP 0x400
+
 /* For taking a tunnel's header off. A packet that the kernel has merged (GRO) stays marked as tunnelled, and a network
- * card that it leaves by may look for the tunnel: the second flag, of 7.3, takes the marks off. */
+ * card that it leaves by may look for the tunnel: the second flag takes the marks off. */
 static __always_inline __u64 decap_flags(void)
 {
-	return BPF_F_ADJ_ROOM_FIXED_GSO | (cfg.decap_udp ? 1ULL << 10 /* BPF_F_ADJ_ROOM_DECAP_L4_UDP */ : 0);
+	return BPF_F_ADJ_ROOM_FIXED_GSO | (cfg.decap_udp ? NP_DECAP_L4_UDP : 0);
 }
 
 /* What is fixed when an object is built, for no knob can switch it: -DNP_FLOOR makes the objects for kernels before 5.6

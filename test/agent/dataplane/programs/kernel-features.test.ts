@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Answers of kernels that are not at hand. Layer: test. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Features, TryProgram } from '#agent/dataplane/programs/kernel-features.ts'
 import { objectFileName } from '#agent/dataplane/programs/objects.ts'
-import { missingHelpers, missingHooks, probeFeatures } from '#agent/dataplane/programs/kernel-features.ts'
+import { DECAP_L4_UDP, missingHelpers, missingHooks, probeFeatures } from '#agent/dataplane/programs/kernel-features.ts'
+import { INCLUDE } from '../../../support/compiled.ts'
 
 class Refused extends Error {
   readonly code: string
@@ -68,6 +71,7 @@ describe('probeFeatures', () => {
         return packet !== undefined && (flags & ~known) !== 0 ? einval : 0
       }, 250).decap_l4_udp
     expect([runs(flag | 1), runs(1), runs(0)]).toEqual(['yes', 'no', 'unknown'])
+    expect(readFileSync(join(INCLUDE, 'base/compat.h'), 'utf8')).toContain(`#define NP_DECAP_L4_UDP 0x${DECAP_L4_UDP.toString(16)}\n`)
   })
 
   test('a process that may load no program cannot probe, and does without the features', () => {
