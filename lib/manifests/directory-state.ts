@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the files of a directory hold, file by file as they are looked at. Layer: lib/manifests. */
+/** What the files of a directory hold, file by file as they are read. Layer: lib/manifests. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { errorCode, errorText } from '../base/errors.ts'
 import { compareText } from '../base/order.ts'
 import type { Rejected } from '../base/result.ts'
 import { deepEqual } from '../base/deep-equal.ts'
@@ -14,8 +13,8 @@ import { MOST_PLACED, parseFile, placeOf } from './file.ts'
 import type { ParsedFile } from './file.ts'
 import { ObjectOwners } from './object-owners.ts'
 import type { LastGoodFile } from '../store/last-good.ts'
-import { readChanged } from './tree.ts'
-import type { FileRead, Stamp, Tree } from './tree.ts'
+import type { FileRead, Stamp } from './read-file.ts'
+import type { Tree } from './tree.ts'
 
 export class DirectoryState {
   readonly #root: string
@@ -58,18 +57,23 @@ export class DirectoryState {
     if (this.#lastGood.failed !== failed) this.#problemRevision++
   }
 
-  /** Reads one file; undefined: it is a directory, or was one. `force` reads it even when its stamp is the same: two
-   * writes within one tick of the file system's clock leave none. */
-  look(file: string, force: boolean): readonly SourceEvent[] | undefined {
-    const read = this.#read(file, force)
-    switch (read?.kind) {
-      case undefined:
+  /** Tells whether the file is still as it was read last. */
+  stamp(file: string): Stamp | undefined {
+    return this.#stamps.get(file)
+  }
+
+  /** Takes in what a file was read to be; undefined: it is a directory, or was one. */
+  take(file: string, read: FileRead): readonly SourceEvent[] | undefined {
+    switch (read.kind) {
       case 'unchanged':
         return []
       case 'directory':
         return undefined
       case 'gone':
         return this.#isLost(file) ? undefined : this.gone(file)
+      case 'unreadable':
+        this.#cannotRead(file, read.why)
+        return []
       case 'read': {
         const content = parseFile(file, read.text, this.#pool)
         this.#stamps.set(file, read.stamp)
@@ -157,15 +161,6 @@ export class DirectoryState {
     this.#problemRevision++
     if (problems.length === 0) this.#problems.delete(file)
     else this.#problems.set(file, problems)
-  }
-
-  #read(file: string, force: boolean): FileRead | undefined {
-    try {
-      return readChanged(join(this.#root, file), force ? undefined : this.#stamps.get(file))
-    } catch (thrown) {
-      this.#cannotRead(file, errorCode(thrown) ?? errorText(thrown))
-      return undefined
-    }
   }
 
   #cannotRead(path: string, why: string): void {

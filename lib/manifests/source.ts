@@ -4,7 +4,6 @@
  * Rules: a deleted file deletes its objects, once nothing more has left for a moment; a file that cannot be read or
  * understood keeps its last good objects, over a restart those that allow or deny traffic; when the directory
  * itself goes, everything stays as it was until it is back. */
-import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../base/clock.ts'
 import { errorCode, errorText } from '../base/errors.ts'
 import type { Rejected } from '../base/result.ts'
@@ -15,6 +14,8 @@ import type { Agenda, Touched } from './change-debouncer.ts'
 import { DirectoryState } from './directory-state.ts'
 import type { LastGoodFile } from '../store/last-good.ts'
 import { isManifestName } from './read.ts'
+import type { FileRead, Stamp } from './read-file.ts'
+import { readFiles } from './read-files.ts'
 import { DeletionDelay } from './deletion-delay.ts'
 import { directoryId, listTree } from './tree.ts'
 import type { Tree } from './tree.ts'
@@ -32,8 +33,6 @@ export interface DirectoryOptions {
 const SETTLE_MS = 100
 /** How often a directory is looked at that is not there, or cannot be watched. */
 const LOOK_AGAIN_MS = 500
-/** Files read before others get a turn. */
-const CHUNK = 256
 const EVERYTHING: Touched = { path: undefined, inPlace: false }
 
 /** What the last status was made from. */
@@ -181,18 +180,21 @@ export class DirectorySource implements Source {
     files: readonly string[],
     how: { readonly sink: Sink; readonly signal: AbortSignal; readonly force: boolean },
   ): Promise<void> {
-    let events: SourceEvent[] = []
-    for (const [at, file] of files.entries()) {
-      const found = this.#contents.look(file, how.force)
-      if (found === undefined) this.#agenda.note(EVERYTHING)
-      else for (const event of found) events.push(event)
-      if (at % CHUNK !== CHUNK - 1) continue
-      this.#put(events, how.sink)
-      events = []
-      await setImmediate()
+    const known = (file: string): Stamp | undefined => (how.force ? undefined : this.#contents.stamp(file))
+    const wanted = { root: this.#root, files: files.map((file) => ({ file, known: known(file) })) }
+    for await (const reads of readFiles(wanted)) {
       if (how.signal.aborted) return
+      this.#put(
+        [...reads].flatMap(([file, read]) => this.#take(file, read)),
+        how.sink,
+      )
     }
-    this.#put(events, how.sink)
+  }
+
+  #take(file: string, read: FileRead): readonly SourceEvent[] {
+    const events = this.#contents.take(file, read)
+    if (events === undefined) this.#agenda.note(EVERYTHING)
+    return events ?? []
   }
 
   #put(events: readonly SourceEvent[], sink: Sink): void {

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What manifest files a directory and its subdirectories hold, and reading one of them. Layer: lib/manifests. */
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+/** What manifest files a directory and its subdirectories hold. Layer: lib/manifests. */
+import { readdirSync, statSync } from 'node:fs'
 import type { Dirent } from 'node:fs'
 import { join } from 'node:path'
 import { errorCode, errorText } from '../base/errors.ts'
 import { isManifestName } from './read.ts'
-
-/** Tells whether a file is another one, or another version, than before. */
-export type Stamp = string
 
 export interface Tree {
   /** paths relative to the root, "" for the root itself → identity */
@@ -53,25 +50,6 @@ export function listTree(root: string): Tree {
 export function directoryId(path: string): string | undefined {
   const stat = statSync(path, { throwIfNoEntry: false })
   return stat?.isDirectory() === true ? `${stat.dev}:${stat.ino}` : undefined
-}
-
-export type FileRead =
-  | { readonly kind: 'gone' }
-  | { readonly kind: 'directory' }
-  | { readonly kind: 'unchanged' }
-  | { readonly kind: 'read'; readonly stamp: Stamp; readonly text: string }
-
-/** Reads the file unless its stamp is still `known`. Throws what the file system throws. What is neither file nor
- * directory counts as gone. */
-export function readChanged(path: string, known: Stamp | undefined): FileRead {
-  const stat = statSync(path, { throwIfNoEntry: false })
-  // a FIFO would block
-  if (stat?.isFile() !== true) return { kind: stat?.isDirectory() === true ? 'directory' : 'gone' }
-  // taken before reading: a write in between makes the next look find another stamp
-  const stamp = `${stat.ino}:${stat.size}:${stat.mtimeMs}:${stat.ctimeMs}`
-  if (stamp === known) return { kind: 'unchanged' }
-  const text = readFileSync(path, 'utf8')
-  return { kind: 'read', stamp, text: text.startsWith('\uFEFF') ? text.slice(1) : text }
 }
 
 function kindOf(entry: Dirent, path: string): 'file' | 'directory' | undefined {

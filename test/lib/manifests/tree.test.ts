@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Directories as they are found. Layer: test. */
-import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { directoryId, listTree, readChanged } from '#lib/manifests/tree.ts'
+import { directoryId, listTree } from '#lib/manifests/tree.ts'
 
 let root = ''
 beforeEach(() => {
@@ -36,23 +35,4 @@ test('a directory is known by more than its name', () => {
   expect(directoryId(root)).not.toBe(before)
   rmSync(`${root}-old`, { recursive: true })
   expect(() => listTree(join(root, 'nothing'))).toThrow('ENOENT')
-})
-
-test('a file is read when it is another than before', () => {
-  const file = join(root, 'a.yaml')
-  expect(readChanged(file, undefined)).toEqual({ kind: 'gone' })
-  writeFileSync(file, '\uFEFFkind: A\n')
-  const first = readChanged(file, undefined)
-  if (first.kind !== 'read') throw new Error(first.kind)
-  expect(first.text).toBe('kind: A\n')
-  expect(readChanged(file, first.stamp)).toEqual({ kind: 'unchanged' })
-  utimesSync(file, 1, 1)
-  expect(readChanged(file, first.stamp).kind).toBe('read')
-})
-
-test('only files are read', () => {
-  execFileSync('mkfifo', [join(root, 'pipe.yaml')])
-  mkdirSync(join(root, 'dir.yaml'))
-  expect(readChanged(join(root, 'pipe.yaml'), undefined)).toEqual({ kind: 'gone' })
-  expect(readChanged(join(root, 'dir.yaml'), undefined)).toEqual({ kind: 'directory' })
 })
