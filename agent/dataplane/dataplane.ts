@@ -28,6 +28,7 @@ import { conditionOf, Reconciler } from './reconcile/reconciler.ts'
 import { missingStep, type PodPlace } from './pod-readiness.ts'
 import { unmatchedHostEndpoints } from './policy/unmatched-host-endpoints.ts'
 import { DriftReport } from './drift-report.ts'
+import type { MapRead } from './maps/map-table.ts'
 import { Routes } from './host/routes.ts'
 import { SELF_OWNER } from './host/node-rows.ts'
 import { Sysctls, type SysctlOptions } from './host/sysctls.ts'
@@ -217,8 +218,10 @@ export class Dataplane implements Disposable {
       this.#queued = []
       return this.#current.retryMs()
     }
+    // the kernel is at it while rows are encoded
+    const reading = this.#readTables(loaded)
     this.#feedRows(loaded)
-    const known = await this.#look(loaded)
+    const known = await this.#look(loaded, reading)
     // at once for rows and hooks: no program is to be where its rows are not
     const changed = this.#changedInterfaces
     this.#changedInterfaces = new Set()
@@ -299,12 +302,17 @@ export class Dataplane implements Disposable {
     }
   }
 
-  /** Reads whatever is not known, or not to be trusted any more; parts of which that is so write nothing. False when
-   * it could not be read. */
-  async #look(loaded: GenerationTables): Promise<boolean> {
+  /** Those that are not known, or not to be trusted any more. */
+  #readTables({ tables }: GenerationTables): Promise<readonly (readonly [TableName, MapRead])[]> {
+    return Promise.all([...this.#readBack].map(async (name) => [name, await tables[name].read()] as const))
+  }
+
+  /** Compares with what was read of tables, and reads routes that are not known; parts that are not known write
+   * nothing. False when something could not be read. */
+  async #look(loaded: GenerationTables, reading: Promise<readonly (readonly [TableName, MapRead])[]>): Promise<boolean> {
     try {
-      for (const name of [...this.#readBack]) {
-        const drift = await loaded.tables[name].readBack()
+      for (const [name, read] of await reading) {
+        const drift = await loaded.tables[name].readBack(read)
         this.#readBack.delete(name)
         // what was there before the first read-back is no drift
         if (this.#current.settled && drift.missing + drift.changed + drift.foreign > 0) this.#repairs.note(name, { ...drift })

@@ -121,17 +121,22 @@ export class MapTable {
     return { updates: this.#delta.pendingUpdates, deletes: this.#delta.pendingDeletes }
   }
 
-  /** Reads the whole map. What differs becomes pending; the first answer counts all there is as foreign. Throws
-   * MapError. */
-  async readBack(): Promise<Drift> {
+  /** Reads the whole map, for {@link readBack}. Throws MapError. */
+  async read(): Promise<MapRead> {
     try {
-      const dump = new Dump(await this.#map.dump(), this.#map)
-      if (this.#known && (await this.#agrees(dump))) return NO_DRIFT
-      this.#known = true
-      return this.#delta.readBack(dump.entries(0, dump.count))
+      return new MapRead(await this.#map.dump(), this.#map)
     } catch (cause) {
       throw new MapError({ map: this.#name, op: 'read back', cause })
     }
+  }
+
+  /** Compares with the whole map, as it is or as it was read since the last write. What differs becomes pending; the
+   * first answer counts all there is as foreign. Throws MapError. */
+  async readBack(before?: MapRead): Promise<Drift> {
+    const read = before ?? (await this.read())
+    if (this.#known && (await this.#agrees(read))) return NO_DRIFT
+    this.#known = true
+    return this.#delta.readBack(read)
   }
 
   /** Rows to write. */
@@ -166,12 +171,12 @@ export class MapTable {
 
   /** Distinct rows, all known, as many as known: then they are the same. The event loop gets its turn in between,
    * for what is wanted may change meanwhile, but not what is known. */
-  async #agrees(dump: Dump): Promise<boolean> {
-    for (let from = 0; from < dump.count; from += SLICE_ROWS) {
-      for (const [key, value] of dump.entries(from, from + SLICE_ROWS)) if (this.#delta.actual(key) !== value) return false
+  async #agrees(read: MapRead): Promise<boolean> {
+    for (let from = 0; from < read.count; from += SLICE_ROWS) {
+      for (const [key, value] of read.entries(from, from + SLICE_ROWS)) if (this.#delta.actual(key) !== value) return false
       await new Promise((resolve) => setImmediate(resolve))
     }
-    return dump.count === this.#delta.known
+    return read.count === this.#delta.known
   }
 
   #ready(pass: Pass): boolean {
@@ -223,7 +228,7 @@ function* released<T>(items: Iterable<T>, isHeld: ((item: T) => boolean) | undef
 }
 
 /** What a map was read to have, as entries. */
-class Dump {
+export class MapRead implements Iterable<Entry> {
   readonly count: number
   readonly #keys: Buffer
   readonly #values: Buffer
@@ -237,6 +242,10 @@ class Dump {
     this.#keys = read.keys
     this.#values = read.values
     this.#size = size
+  }
+
+  [Symbol.iterator](): Iterator<Entry> {
+    return this.entries(0, this.count)
   }
 
   *entries(from: number, to: number): Generator<Entry> {

@@ -18,8 +18,8 @@ export const NO_DRIFT: Drift = { missing: 0, changed: 0, foreign: 0 }
 /** A wanted row is either `synced` (the kernel has it) or in `updates`; `stale` are the kernel's rows that are not
  * wanted as they are. */
 export class RowDiff implements WantedRow {
-  readonly #synced = new Map<string, string>()
-  readonly #updates = new Map<string, string>()
+  #synced = new Map<string, string>()
+  #updates = new Map<string, string>()
   readonly #stale = new Map<string, string>()
 
   want(key: string, value: string): void {
@@ -121,8 +121,13 @@ export class RowDiff implements WantedRow {
     this.#stale.delete(key)
   }
 
-  /** Takes the whole of what the kernel has; keys are distinct. */
+  /** Takes the whole of what the kernel has, which it may walk twice; keys are distinct. */
   readBack(actual: Iterable<Entry>): Drift {
+    if (this.known === 0 && this.#isPending(actual)) {
+      // a restart to which nothing has changed: no row is moved by itself
+      ;[this.#synced, this.#updates] = [this.#updates, this.#synced]
+      return { ...NO_DRIFT, foreign: this.#synced.size }
+    }
     const [synced, stale] = [new Map(this.#synced), new Map(this.#stale)]
     for (const [key, value] of synced) this.#updates.set(key, value)
     this.#synced.clear()
@@ -140,6 +145,16 @@ export class RowDiff implements WantedRow {
       else this.#stale.set(key, value)
     }
     return { ...found, missing: synced.size - kept - found.changed }
+  }
+
+  /** Are these the rows to write, all of them and no others? */
+  #isPending(actual: Iterable<Entry>): boolean {
+    let count = 0
+    for (const [key, value] of actual) {
+      if (this.#updates.get(key) !== value) return false
+      count++
+    }
+    return count === this.#updates.size
   }
 
   #settle(key: string, value: string): void {

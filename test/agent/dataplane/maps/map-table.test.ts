@@ -38,6 +38,16 @@ describe('MapTable', () => {
     expect(restarted.pending).toEqual({ updates: 0, deletes: 0 })
   })
 
+  test('what was read before rows are given is compared with them', async () => {
+    const { map, table } = setup()
+    for (const [key, value] of numbered(3)) map.poke(key, value)
+    const reading = table.read()
+    table.setFragment('o', [...numbered(2), ['0002', 'wwww']])
+    expect(await table.readBack(await reading)).toEqual({ missing: 0, changed: 0, foreign: 3 })
+    expect([...table.pendingRows()]).toEqual([['0002', 'wwww']])
+    expect(map.calls).toEqual(['dump'])
+  })
+
   test('one changed row of one owner costs one row', async () => {
     const { map, table } = setup()
     table.setFragment('a', [

@@ -55,6 +55,27 @@ describe('RowDiff', () => {
     expect([...delta.deletes()]).toEqual(['z'])
   })
 
+  const kept: [string, string][] = [
+    ['a', '1'],
+    ['b', '2'],
+  ]
+  test.each<{ name: string; found: [string, string][]; updates: [string, string][]; deletes: string[] }>([
+    { name: 'all of it', found: [...kept], updates: [], deletes: [] },
+    { name: 'a row less', found: [['a', '1']], updates: [['b', '2']], deletes: [] },
+    { name: 'a row more', found: [...kept, ['c', '3']], updates: [], deletes: ['c'] },
+    { name: 'another value', found: [kept[0] ?? ['', ''], ['b', '3']], updates: [['b', '2']], deletes: [] },
+    { name: 'another key', found: [kept[0] ?? ['', ''], ['c', '2']], updates: [['b', '2']], deletes: ['c'] },
+  ])('of what is wanted a start finds $name', ({ found, updates, deletes }) => {
+    const delta = new RowDiff()
+    for (const [key, value] of kept) delta.want(key, value)
+    expect(delta.readBack(found)).toEqual({ missing: 0, changed: 0, foreign: found.length })
+    expect([[...delta.updates()], [...delta.deletes()], delta.known]).toEqual([updates, deletes, found.length])
+    applyAll(delta, new Map(found))
+    delta.want('a', '9')
+    delta.unwant('b')
+    expect([[...delta.updates()], [...delta.deletes()], delta.size]).toEqual([[['a', '9']], ['b'], 1])
+  })
+
   test('drift is counted by kind: missing, changed, foreign', () => {
     const delta = new RowDiff()
     for (const key of ['a', 'b', 'c']) {
@@ -84,6 +105,15 @@ describe('RowDiff', () => {
     expect([...delta.deletes()]).toEqual(['x'])
   })
 
+  test('a row that a stranger wrote before us and one that went are drift, though all that was to be written is there', () => {
+    const delta = new RowDiff()
+    delta.want('a', '1')
+    delta.written('a', '1')
+    delta.want('b', '1')
+    expect(delta.readBack([['b', '1']])).toEqual({ missing: 1, changed: 0, foreign: 1 })
+    expect([...delta.updates()]).toEqual([['a', '1']])
+  })
+
   test('a failed delete found again by a read-back is no drift', () => {
     const delta = new RowDiff()
     delta.readBack([['x', '1']])
@@ -103,10 +133,10 @@ describe('RowDiff', () => {
       fc.record({ do: fc.constant('readBack' as const) }),
     )
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      fc.property(fc.array(fc.tuple(key, value), { maxLength: 2 }), fc.array(step, { maxLength: 60 }), (found, steps) => {
         const delta = new RowDiff()
         const desired = new Map<string, string>()
-        const kernel = new Map<string, string>([['a', '9']])
+        const kernel = new Map<string, string>(found)
         for (const now of steps) {
           if (now.do === 'want') {
             desired.set(now.key, now.value)
