@@ -8,8 +8,8 @@ import type { Log } from '#lib/obs/log.ts'
 export const NODE_KNOWN = 'node.known'
 /** Condition: that object has an address. Without one the node has no tunnel, and its pods do not leave as the node. */
 export const NODE_ADDRESS = 'node.address'
-/** Condition: it has one of each family that its pods have. Load balancers do not ask for it: services of the family
- * that it has are served, and one pool of both families must not take every node from them. */
+/** Condition: it has one of each family that its pods have. Neither load balancers nor rollouts wait for it: services of
+ * the family that it has are served, and one pool of both families must not stop every node of a cluster. */
 export const NODE_ADDRESS_FAMILY = 'node.address-family'
 
 const EVENTS = {
@@ -29,7 +29,7 @@ export class OwnNodeReport {
     this.#log = log
     health.expect(NODE_KNOWN, 'none')
     health.expect(NODE_ADDRESS, 'readiness')
-    health.expect(NODE_ADDRESS_FAMILY, 'readiness')
+    health.expect(NODE_ADDRESS_FAMILY, 'none')
   }
 
   /** By condition, why it does not hold; undefined: it does. Says what is new. */
@@ -53,8 +53,8 @@ export class OwnNodeReport {
   }
 }
 
-/** What readiness waits for and pods have to wait for as well. They do not wait for the node's addresses: a cloud's
- * controller that says them may have to run here first. */
+/** What readiness waits for and pods have to wait for as well. They do not wait for the node's address: a cloud's
+ * controller that says it may have to run here first. */
 export function keepsPodsAway(health: Pick<Health, 'unready'>): readonly Condition[] {
-  return health.unready().filter(({ name }) => name !== NODE_ADDRESS && name !== NODE_ADDRESS_FAMILY)
+  return health.unready().filter(({ name }) => name !== NODE_ADDRESS)
 }

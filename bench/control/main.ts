@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { systemClock } from '#lib/base/clock.ts'
 import { InternalError } from '#lib/base/errors.ts'
 import { addrBytes, parseAddr } from '#lib/base/ip.ts'
-import { clusterIp, endpointAddress, replaceSlice, writeCluster } from '../generate.ts'
+import { NODES, clusterIp, endpointAddress, replaceSlice, writeCluster } from '../generate.ts'
 import { median, quantile } from '../base/statistics.ts'
 import type { AgentProcess } from './agent-process.ts'
 import { cleanUp } from './agent-process.ts'
@@ -84,7 +84,8 @@ async function startOften(
     done.seconds.push(await agent.ready(READY_MS))
     done.cpuMs.push(agent.cpuMs())
     const rows = await countRows(ground.place.pinDir)
-    if (rows.frontends !== services || rows.backends !== services * ENDPOINTS)
+    // those of this node have a second row
+    if (rows.frontends !== services || rows.backends !== services * ENDPOINTS * (1 + 1 / NODES))
       throw new InternalError(`ready with ${rows.frontends} services and ${rows.backends} backends`)
     const writes = await agent.metric('netplane_changes_total')
     done.writes = [...writes].filter(([labels]) => !NO_MAPS.test(labels)).reduce((sum, [, value]) => sum + value, 0)

@@ -188,22 +188,25 @@ test('nothing is loaded before the sources have this node, whose absence is logg
 })
 
 test.each([
-  { condition: 'node.address', before: {}, after: { external: BOTH.addresses } },
-  { condition: 'node.address-family', before: { addresses: ['2001:db8::1'] }, after: BOTH },
-])('a node whose $condition is missing is not ready and says why, until it has one', async ({ condition, before, after }) => {
-  const podCIDRs = ['10.1.1.0/24', 'fd00:1::/64']
-  put('n1', node('n1', { podCIDRs, ...before }))
-  start()
-  await until(`${condition}-lost`)
-  await until('dataplane.ready')
-  expect(await page('/readiness')).toMatch(/^503 /)
-  expect(await unmet()).toEqual({ [condition]: log.of(`${condition}-lost`)[0]?.['reason'] })
-  put('n1', node('n1', { podCIDRs, ...after }))
-  await until(`${condition}-found`)
-  await until('programs.retired')
-  expect(kernel.programs.attempts.map(({ knobs }) => formatAddr(knobs.nodeV4))).toEqual(['0.0.0.0', '192.0.2.1'])
-  expect([await unmet(), (await page('/readiness')).slice(0, 3)]).toEqual([{}, '200'])
-})
+  { condition: 'node.address', before: {}, after: { external: BOTH.addresses }, ready: '503' },
+  { condition: 'node.address-family', before: { addresses: ['2001:db8::1'] }, after: BOTH, ready: '200' },
+])(
+  'a node whose $condition is missing answers $ready to probes and says why, until it has one',
+  async ({ condition, before, after, ready }) => {
+    const podCIDRs = ['10.1.1.0/24', 'fd00:1::/64']
+    put('n1', node('n1', { podCIDRs, ...before }))
+    start()
+    await until(`${condition}-lost`)
+    await until('dataplane.ready')
+    expect((await page('/readiness')).slice(0, 3)).toBe(ready)
+    expect(await unmet()).toEqual({ [condition]: log.of(`${condition}-lost`)[0]?.['reason'] })
+    put('n1', node('n1', { podCIDRs, ...after }))
+    await until(`${condition}-found`)
+    await until('programs.retired')
+    expect(kernel.programs.attempts.map(({ knobs }) => formatAddr(knobs.nodeV4))).toEqual(['0.0.0.0', '192.0.2.1'])
+    expect([await unmet(), (await page('/readiness')).slice(0, 3)]).toEqual([{}, '200'])
+  },
+)
 
 describe('a setting of the programs that changes', () => {
   const change = (): void => put('config', felixConfiguration('default', { ...CONFIG, bpfExternalServiceMode: 'DSR' }))
