@@ -20,10 +20,16 @@ export function configPage(): string {
   return `<!-- Made by scripts/generate-docs.ts from agent/config: change it there. -->
 # Configuration: FelixConfiguration (netplane.io/v3)
 
-Settings come from, first to last: variables of the agent's environment (\`FELIX_\` and the field's name in capitals, a dot as \`_\`:
-\`FELIX_HEALTHPORT=9099\`; lists by commas, or as JSON), the file of \`--config\` (a YAML mapping of the same fields, read at the start),
-the object named \`node.<name>\`, the object named \`default\`, and the defaults below: field by field, who comes first goes first. Which one it was is
-in the log (\`configuration.applied\`), at \`/config\` of the health port, and counted by \`netplane_config_fields\`.
+A setting comes from the first of these that has its field:
+
+1. Variables of the agent's environment: \`FELIX_\` and the field's name in capitals, a dot as \`_\`. \`FELIX_HEALTHPORT=9099\`
+   is one. Lists are by commas, or as JSON.
+2. The file of \`--config\`: a YAML mapping of the same fields, read at the start.
+3. The object named \`node.<name>\`.
+4. The object named \`default\`.
+5. The defaults below.
+
+Which one it was is in the log (\`configuration.applied\`), at \`/config\` of the health port, and counted by \`netplane_config_fields\`.
 
 Fields not listed are refused by name. A value that cannot be used is reported with its field and the reason, and the field's last good value stays in force.
 Changes that wait for the agent's next start are in the condition \`config.in-force\` of \`/readiness\`, which makes no node unready.
