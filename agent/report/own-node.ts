@@ -8,8 +8,8 @@ import type { Log } from '#lib/obs/log.ts'
 export const NODE_KNOWN = 'node.known'
 /** Condition: that object has an address. Without one the node has no tunnel, and its pods do not leave as the node. */
 export const NODE_ADDRESS = 'node.address'
-/** Condition: it has one of each family that its pods have. Neither load balancers nor rollouts wait for it: services of
- * the family that it has are served, and one pool of both families must not stop every node of a cluster. */
+/** Condition: it has one of each family that its pods have. Neither load balancers nor rollouts wait for it: services
+ * of the family that it has are served, and one pool of both families must not stop every node of a cluster. */
 export const NODE_ADDRESS_FAMILY = 'node.address-family'
 
 const EVENTS = {
