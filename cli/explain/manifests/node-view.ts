@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What one node's agent would write: services, addresses and tables of policy, compiled when they are asked for.
  * Layer: cli (pure). */
-import { ADDR_EXTERNAL, ADDR_SELF, ADDR_SERVICE, FAILSAFE_IN } from '#lib/base/bpf-constants.ts'
+import { ADDR_EXTERNAL, ADDR_SELF, ADDR_SERVICE, FAILSAFE_IN, OWN_SLOTS } from '#lib/base/bpf-constants.ts'
 import { isWithin, protocolNumber, type Addr, type Cidr } from '#lib/base/ip.ts'
 import type { FailsafePort, Failsafes } from '#lib/model/failsafe.ts'
 import type { Snapshot } from '#lib/model/snapshot.ts'
@@ -123,8 +123,10 @@ function rowsOf(fragments: readonly { readonly owner: string; readonly rows: rea
           ...row,
           service: owner.slice(owner.indexOf('/') + 1),
         })
-      else if (row.table === 'backends') put(backends, row.key.list, row.value)
-      else if (row.table === 'addrs') {
+      else if (row.table === 'backends') {
+        // by those from there on no packet is sent
+        if (row.key.slot < OWN_SLOTS) put(backends, row.key.list, row.value)
+      } else if (row.table === 'addrs') {
         // any other owner of a service's address goes before it, and among services the one whose cluster address it is
         const known = addrs.get(row.key.addr)
         const isFirst = known === undefined || (row.value.kind === ADDR_SERVICE && (known.flags & ADDR_EXTERNAL) !== 0)
