@@ -4,7 +4,6 @@ import { freemem } from 'node:os'
 import { monotonicNs } from '#native'
 import type { Configuration } from '#agent/compile/desired.ts'
 import { decodeBytes } from '#agent/maps/byte-rows.ts'
-import type { MapName } from '#agent/maps/catalogue.ts'
 import { bind } from '#agent/maps/codec.ts'
 import { structLayout } from '#agent/maps/layout.ts'
 import { pressure as pressureShape } from '#agent/maps/shapes.ts'
@@ -19,7 +18,6 @@ import { FlowReader } from './conntrack/reader.ts'
 import { doubled, keptRoom } from './conntrack/resize.ts'
 import type { GenerationTables } from './generation-tables.ts'
 import { conditionOf } from './reconcile/reconciler.ts'
-import type { SharedMaps } from './programs/shared-maps.ts'
 import { beginTakeover, TAKEOVER_MS } from './conntrack/takeover.ts'
 
 /** Generations of programs in the kernel, and the maps they share. */
@@ -29,12 +27,10 @@ export interface Generations {
   load(configuration: Configuration, onVerifying?: () => void): Promise<GenerationTables>
   /** ids of those that are complete */
   list(): readonly string[]
-  /** 0 when it is gone */
-  countPins(id: string): number
   /** Removes all but this one; returns which. */
   dropOthers(keep: string): readonly string[]
-  /** Maps that have lost their pin get it again; returns which. */
-  repinMaps(shared: SharedMaps): readonly MapName[]
+  /** Maps and programs that have lost their pin get it again; returns which: "map np_ct". Throws where none can be. */
+  repin(loaded: GenerationTables): readonly string[]
   /** entries that the flow table has room for; undefined: there is none */
   flowTableSize(): number | undefined
 }
@@ -66,8 +62,6 @@ export class ProgramLoader implements Disposable {
   readonly #options: ProgramLoaderOptions
   #loaded: GenerationTables | undefined
   #for: Configuration | undefined
-  /** pins that the generation was made with */
-  #pins = 0
   /** still at work at some hooks, until all run what is loaded */
   #outgoing: GenerationTables[] = []
   #settled = true
@@ -151,7 +145,6 @@ export class ProgramLoader implements Disposable {
     if (this.#loaded !== undefined) this.#outgoing.push(this.#loaded)
     this.#loaded = fresh
     this.#for = configuration
-    this.#pins = this.#options.generations.countPins(fresh.generation.id)
     this.#settled = false
     this.#flows = flowTable(fresh, configuration)
     this.#smaller = undefined
@@ -180,22 +173,18 @@ export class ProgramLoader implements Disposable {
     if (dropped.length > 0 || copied > 0) this.#options.log.info({ dropped, copied }, 'programs.retired')
   }
 
-  /** Looks for pins that are gone and returns them. Maps are pinned again at once. A generation that lost a pin is
-   * loaded again by the next {@link ensure}: slow paths are reached through arrays that empty with their last pin. */
-  checkPins(): string[] {
+  /** Looks for pins that are gone, and returns them: pinned again at once, by the handles that we have. */
+  checkPins(): readonly string[] {
     const loaded = this.#loaded
     // while others are made, pins change by our own doing
     if (loaded === undefined || this.#for === undefined || this.#coming !== undefined) return []
-    const lost: string[] = []
     try {
-      lost.push(...this.#options.generations.repinMaps(loaded.shared).map((name) => `map ${name}`))
+      return this.#options.generations.repin(loaded)
     } catch {
-      // their file system is gone, perhaps; loading says why it fails, and is tried again
-      lost.push('maps')
+      // their file system is gone, perhaps; the next ensure() says why loading fails, and tries it again
+      this.#for = undefined
+      return [`generation ${loaded.generation.id}`]
     }
-    if (this.#options.generations.countPins(loaded.generation.id) >= this.#pins) return lost
-    this.#for = undefined
-    return [...lost, `programs ${loaded.generation.id}`]
   }
 
   /** Lets go of every handle, once nothing is being loaded; what is pinned goes on. */
@@ -223,7 +212,7 @@ export class ProgramLoader implements Disposable {
       // answer
       await this.#otherProxy
       // what is at work keeps its flows
-      if (this.#loaded !== undefined) this.#options.generations.repinMaps(this.#loaded.shared)
+      if (this.#loaded !== undefined) this.#options.generations.repin(this.#loaded)
       coming.fresh = await this.#options.generations.load(coming.configuration, coming.verifying.resolve)
       this.#say(coming.fresh, this.#options.clock.now() - start)
     } catch (thrown) {

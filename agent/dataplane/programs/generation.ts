@@ -34,6 +34,8 @@ export interface Generation extends Disposable {
   readonly adopted: boolean
   /** by "workload.from_workload"; those for hooks that the kernel does not have are left out */
   readonly programs: ReadonlyMap<string, LoadedProgram>
+  /** what its pins keep, by their names in its folder */
+  readonly pinned: ReadonlyMap<string, BpfProgram | BpfMap>
 }
 
 /** What goes into one generation: names of pins, by object. */
@@ -45,7 +47,7 @@ interface Plan {
 /** What a generation is made of, while it is made. */
 interface Parts {
   readonly programs: Map<string, LoadedProgram>
-  readonly tails: BpfMap[]
+  readonly pinned: Map<string, BpfProgram | BpfMap>
 }
 
 /** Of the four threads that Node has for such work one is left to others: a load takes a while. */
@@ -97,17 +99,19 @@ function fingerprint(plans: readonly Plan[], options: GenerationOptions): string
 
 /** undefined when a pin is missing or is something else. */
 function open(id: string, plans: readonly Plan[], pins: Pins): Generation | undefined {
-  const parts: Parts = { programs: new Map(), tails: [] }
+  const parts: Parts = { programs: new Map(), pinned: new Map() }
   const generation = generationOf(id, true, parts)
   try {
     for (const { opened, programs: names } of plans) {
       for (const name of names) {
-        const handle = BpfProgram.openPin(pinPath(pins.generation(id), opened, name))
+        const handle = BpfProgram.openPin(join(pins.generation(id), pinName(opened, name)))
+        parts.pinned.set(pinName(opened, name), handle)
         const info = handle.info()
         parts.programs.set(`${opened.name}.${name}`, { id: info.id, handle })
         if (!isNamed(info.name, name)) throw new Error(`pin of ${name} is program ${info.name}`)
       }
-      for (const tail of opened.tails) parts.tails.push(BpfMap.openPin(pinPath(pins.generation(id), opened, tail)))
+      for (const tail of opened.tails)
+        parts.pinned.set(pinName(opened, tail), BpfMap.openPin(join(pins.generation(id), pinName(opened, tail))))
     }
     return generation
   } catch {
@@ -117,7 +121,7 @@ function open(id: string, plans: readonly Plan[], pins: Pins): Generation | unde
 }
 
 async function load(id: string, plans: readonly Plan[], options: GenerationOptions): Promise<Generation> {
-  const parts: Parts = { programs: new Map(), tails: [] }
+  const parts: Parts = { programs: new Map(), pinned: new Map() }
   const generation = generationOf(id, false, parts)
   const folder = options.pins.newGeneration(id)
   try {
@@ -161,31 +165,26 @@ async function loadObject(
     const missing = missingHelpers(features)
     if (missing.length > 0) opened.object.stubHelpers(missing)
     await opened.object.load()
-    for (const tail of opened.tails) into.parts.tails.push(pinTail(opened, tail, into.folder))
+    for (const tail of opened.tails) pinIn(into, pinName(opened, tail), opened.object.map(tail))
     for (const name of plan.programs) {
       const handle = opened.object.program(name)
+      pinIn(into, pinName(opened, name), handle)
       into.parts.programs.set(`${opened.name}.${name}`, { id: handle.info().id, handle })
-      handle.pin(pinPath(into.folder, opened, name))
     }
   } catch (cause) {
     throw programError(opened.name, 'load', cause)
   }
 }
 
-function pinTail(opened: OpenObject, name: string, folder: string): BpfMap {
-  const map = opened.object.map(name)
-  try {
-    map.pin(pinPath(folder, opened, name))
-    return map
-  } catch (thrown) {
-    map.close()
-    throw thrown
-  }
+/** Its handle is the generation's from here on, which is closed when this fails. */
+function pinIn({ folder, parts }: { readonly folder: string; readonly parts: Parts }, name: string, handle: BpfProgram | BpfMap): void {
+  parts.pinned.set(name, handle)
+  handle.pin(join(folder, name))
 }
 
 /** bpffs refuses dots in names. */
-function pinPath(folder: string, opened: OpenObject, name: string): string {
-  return join(folder, `${opened.name}-${name}`)
+function pinName(opened: OpenObject, name: string): string {
+  return `${opened.name}-${name}`
 }
 
 /** The kernel keeps the first 15 characters. */
@@ -194,14 +193,15 @@ function isNamed(actual: string, name: string): boolean {
 }
 
 function generationOf(id: string, adopted: boolean, parts: Parts): Generation {
-  const { programs, tails } = parts
+  const { programs, pinned } = parts
   return {
     id,
     adopted,
     programs,
+    pinned,
     [Symbol.dispose]() {
-      for (const { handle } of programs.values()) handle.close()
-      for (const tail of tails.splice(0)) tail.close()
+      for (const handle of pinned.values()) handle.close()
+      pinned.clear()
       programs.clear()
     },
   }

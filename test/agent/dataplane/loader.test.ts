@@ -186,11 +186,22 @@ describe('pins that another process removed', () => {
     expect(loader.checkPins()).toEqual([])
   })
 
-  test('of programs have the generation loaded again', async () => {
+  test('of programs are made again at once, and nothing is loaded', async () => {
     kernel.pinned.set('g0', 3)
-    expect(loader.checkPins()).toEqual(['programs g0'])
+    expect(loader.checkPins()).toEqual(['program host-np_tail'])
     await load(PLAIN)
-    expect([kernel.attempts.length, loader.checkPins()]).toEqual([2, []])
+    expect([kernel.attempts.length, loader.checkPins()]).toEqual([1, []])
+  })
+
+  test('that cannot be made again have everything loaded again, until that works', async () => {
+    kernel.isMounted = false
+    expect(loader.checkPins()).toEqual(['generation g0'])
+    await load(PLAIN)
+    expect(state().failing).toEqual(['there is no BPF file system'])
+    kernel.isMounted = true
+    clock.advance(1000)
+    await load(PLAIN)
+    expect([state().failing, loader.checkPins()]).toEqual([[], []])
   })
 })
 

@@ -33,7 +33,10 @@ describe('pinned generations', () => {
     const pins = new Pins(join(folderIn('/sys/fs/bpf', 'np-test-'), 'netplane'))
     const generations = new PinnedGenerations({ pins, objects, features, interfaces: interfaces(), clock: new FakeClock() })
     const refuse = (): void => writeFileSync(join(objects, objectFileName('host', features)), 'no object')
-    const unpin = (): void => rmSync(pins.map('np_ct'))
+    const unpin = (): void => {
+      rmSync(pins.map('np_ct'))
+      for (const id of pins.generations()) rmSync(join(pins.generation(id), 'host-np_tail'))
+    }
     return { generations, refuse, unpin }
   })
 })

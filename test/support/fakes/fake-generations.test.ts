@@ -11,6 +11,7 @@ describe('fake generations do what pinned ones do', () => {
     const unpin = (): void => {
       const map = generations.maps.get('np_ct')
       if (map !== undefined) map.isPinned = false
+      for (const id of generations.list()) generations.pinned.set(id, 1)
     }
     return { generations, refuse: () => (generations.refusal = new Error('refused')), unpin }
   })

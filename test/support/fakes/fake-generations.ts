@@ -52,6 +52,8 @@ export class FakeGenerations implements Generations {
   readonly attempts: Configuration[] = []
   /** loaded, and not disposed of */
   handles = 0
+  /** there is a file system for pins */
+  isMounted = true
   /** what loading throws */
   refusal: Error | undefined
   /** loading goes on once this has resolved */
@@ -75,16 +77,12 @@ export class FakeGenerations implements Generations {
     this.pinned.set(id, PROGRAMS.length)
     const programs = new Map(PROGRAMS.map((name) => [name, programOf(++this.#programs)]))
     this.handles++
-    const generation = { id, adopted, programs, [Symbol.dispose]: () => this.handles-- }
+    const generation = { id, adopted, programs, pinned: new Map<never, never>(), [Symbol.dispose]: () => this.handles-- }
     return tablesOf({ shared: this.#shared(configuration), generation, objects, ...this.#of })
   }
 
   list(): readonly string[] {
     return [...this.pinned.keys()]
-  }
-
-  countPins(id: string): number {
-    return this.pinned.get(id) ?? 0
   }
 
   dropOthers(keep: string): readonly string[] {
@@ -93,10 +91,13 @@ export class FakeGenerations implements Generations {
     return dropped
   }
 
-  repinMaps({ maps }: SharedMaps): readonly MapName[] {
+  repin({ generation: { id }, shared: { maps } }: GenerationTables): readonly string[] {
+    if (!this.isMounted) throw new Error('there is no BPF file system')
     const lost = [...maps.keys()].filter((name) => this.maps.get(name)?.isPinned === false)
     for (const name of lost) this.maps.get(name)?.pin()
-    return lost
+    const programs = this.pinned.get(id) === PROGRAMS.length ? [] : ['program host-np_tail']
+    this.pinned.set(id, PROGRAMS.length)
+    return [...lost.map((name) => `map ${name}`), ...programs]
   }
 
   /** What a map of the kernel has. */
