@@ -70,6 +70,8 @@ export class Dataplane implements Disposable {
   readonly #readBack = new Set<TableName>()
   #adopted = false
   #ready = false
+  /** hooks or sysctls are another than we have seen, perhaps by our own doing */
+  #isTold = false
   #toldAt = -Infinity
 
   constructor(options: DataplaneOptions) {
@@ -158,14 +160,10 @@ export class Dataplane implements Disposable {
     return this.#tunnel.check() || toJudge || !standing || Object.values(found).some((things) => things.length > 0)
   }
 
-  /** The kernel tells of a change to hooks or sysctls: looked at now, but once a second at most, for another program
-   * may put back what we do. True when something has to be put right by a pass. */
-  checkToldHooks(): boolean {
-    this.#sysctls.lookAtAll()
-    const now = this.#options.clock.now()
-    if (now - this.#toldAt < LOOK_AGAIN_MS) return false
-    this.#toldAt = now
-    return this.checkHooks()
+  /** The kernel tells of a change to hooks or sysctls: the next pass looks at them, but once a second at most, for
+   * another program may put back what we do. */
+  hooksOrSysctlsChanged(): void {
+    this.#isTold = true
   }
 
   /** Has the table read back in the next pass. */
@@ -218,6 +216,7 @@ export class Dataplane implements Disposable {
       this.#queued = []
       return this.#current.retryMs()
     }
+    const toldMs = this.#lookAtTold()
     // the kernel is at it while rows are encoded
     const reading = this.#readTables(loaded)
     this.#feedRows(loaded)
@@ -234,7 +233,21 @@ export class Dataplane implements Disposable {
     if (known && report.retryMs === undefined) this.#sayReady()
     if (this.#allRunWhatIsLoaded()) await this.#current.settle()
     const standbyMs = report.retryMs === 0 ? undefined : this.#standBy()
-    return earliest(report.retryMs, standbyMs, this.#current.retryMs(), loaded.policy.epoch.dueMs, known ? undefined : LOOK_AGAIN_MS)
+    const policyMs = loaded.policy.epoch.dueMs
+    return earliest(report.retryMs, toldMs, standbyMs, this.#current.retryMs(), policyMs, known ? undefined : LOOK_AGAIN_MS)
+  }
+
+  /** What the kernel has told of is looked at, or is in the ms that this returns. */
+  #lookAtTold(): number | undefined {
+    if (!this.#isTold) return undefined
+    const now = this.#options.clock.now()
+    const early = this.#toldAt + LOOK_AGAIN_MS - now
+    if (early > 0) return early
+    this.#isTold = false
+    this.#toldAt = now
+    this.#sysctls.lookAtAll()
+    this.checkHooks()
+    return undefined
   }
 
   /** One at a time, and when nothing else waits, least of all a pod's start. Returns the ms until the next one. */

@@ -102,7 +102,8 @@ function monitorEvents(dataplane: Dataplane, { interfaces }: InterfaceMonitor, o
     },
     routesChanged,
     hooksOrSysctlsChanged: () => {
-      if (dataplane.checkToldHooks()) loop.mark()
+      dataplane.hooksOrSysctlsChanged()
+      loop.mark()
     },
     overrun: routesChanged,
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Settings that change under a running agent: what is seen of each. Layer: test. */
-import { setTimeout } from 'node:timers/promises'
 import { existsSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { workloadInterface } from '#lib/model/pod.ts'
@@ -148,9 +147,8 @@ test('what the kernel tells of is put back at once, however rarely the agent loo
   await set({ interfaceRefreshInterval: '1h', routeRefreshInterval: '1h' })
   for (let times = 0; times < 2; times++) {
     machine.sh(`echo 0 > ${forwarding}`)
+    // another program that puts its own back at once waits a second for us
     await expect.poll(() => machine.sh(`cat ${forwarding}`), { timeout: 20_000 }).toBe('1\n')
-    // another program that puts its own back waits a second for us
-    await setTimeout(1100)
   }
 })
 

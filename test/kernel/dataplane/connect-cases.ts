@@ -51,6 +51,7 @@ export async function connectCases(cgroup: string, facts: KernelFacts, check: Ch
     for (const family of facts.features.netnsCookies ? FAMILIES : []) {
       const at = { ...nodePort(family), host: family.vip }
       check(`connect${family.bits}: a pod that may be sent to itself is left to its packets`, await perhapsItself(loaded, family))
+      check(`sendmsg${family.bits}: so is one that was sent to itself before it had rules`, await wasItself(loaded, family))
       check(`connect${family.bits}: a pod's rules see a node port as it was asked for`, await leftAlone(loaded, family, { at }))
     }
   })
@@ -310,6 +311,30 @@ async function perhapsItself(loaded: Loaded, family: Family): Promise<string | u
     return outcomes.join(', ') === wanted ? undefined : `${outcomes.join(', ')} instead of ${wanted}`
   } finally {
     addrs.delete(own)
+  }
+}
+
+/** The socket remembers its backend. No network is behind the service's address: what is left alone is an error. */
+async function wasItself(loaded: Loaded, family: Family): Promise<string | undefined> {
+  const [addrs, own] = [new TestMap(loaded, catalogue.np_addrs), parseAddr(family.local)]
+  const [server, client] = await Promise.all([bound(family), bound(family)])
+  const sent = (): Promise<string> =>
+    new Promise((resolve) => {
+      client.send('hi', PORT, family.vip, (error) => {
+        resolve(error === null ? 'sent' : (errorCode(error) ?? error.message))
+      })
+    })
+  try {
+    await publish(loaded, family, { proto: UDP, ports: [server.address().port] })
+    addrs.set(own, addrInfo(ADDR_LOCAL_POD, {}))
+    const before = await sent()
+    addrs.set(own, addrInfo(ADDR_LOCAL_POD, { egress: '00000000000000aa' }))
+    const outcomes = [before, await sent()].join(', ')
+    return outcomes === 'sent, ENETUNREACH' ? undefined : `${outcomes} instead of sent, ENETUNREACH`
+  } finally {
+    addrs.delete(own)
+    client.close()
+    server.close()
   }
 }
 
