@@ -13,27 +13,50 @@
 #define HELD_PARTS 8        /* of a datagram */
 #define HELD_PLACES 64      /* of all datagrams; each takes its memory, used or not */
 
-struct held_key {
+/* Whose part of what. */
+struct held_id {
 	struct frag_key datagram;
 	__u32 device; /* by which they come in again: one that came by another is another sender's */
-	__u32 slot;
+	__u32 part;
 };
 
 struct held {
+	struct held_id id;
 	__u64 since;
 	__u64 length;
 	__u8 bytes[HELD_BYTES];
 };
 _Static_assert(sizeof(struct held) <= sizeof(struct cut), "the held packet is put together there");
 
-/* Each object's own; eviction bounds what strangers can leave here. */
-NP_LRU(np_held, struct held_key, struct held, HELD_PLACES);
+/* Each object's own. A datagram's parts have the places from its hash on; one that is another's is taken, which bounds
+ * what strangers can leave here. No LRU: before Linux 6.16 one CPU would have all of so few places. */
+NP_TABLE(np_held, __u32, struct held, HELD_PLACES);
 
-static __always_inline void held_key_of(struct held_key *k, struct __sk_buff *skb, const struct scratch *s)
+static __always_inline __u32 held_id_of(struct held_id *id, struct __sk_buff *skb, const struct scratch *s)
 {
-	__builtin_memset(k, 0, sizeof(*k));
-	k->datagram = s->walk.frag;
-	k->device = skb->ifindex;
+	__builtin_memset(id, 0, sizeof(*id));
+	id->datagram = s->walk.frag;
+	id->device = skb->ifindex;
+	return mix_end(mix_addr(mix_addr(mix(id->datagram.id, id->device), &id->datagram.src), &id->datagram.dst));
+}
+
+/* What waits as this part of the datagram; 0: nothing. Writes the place. */
+static __always_inline struct held *held_part(struct held_id *id, __u32 part, __u32 *place, __u64 now)
+{
+	const __u64 *mine = (const void *)id, *its;
+	struct held *held;
+	__u64 other = 0;
+
+	id->part = part;
+	held = bpf_map_lookup_elem(&np_held, place);
+	if (!held)
+		return 0;
+	its = (const void *)&held->id;
+#pragma unroll
+	for (__u32 i = 0; i < sizeof(*id) / sizeof(*its); i++)
+		other |= its[i] ^ mine[i];
+	/* another CPU may have held it after this one looked at the clock */
+	return other || (now > held->since && now - held->since > HELD_NS) ? 0 : held;
 }
 
 /* May a program send the datagram on? Then its first fragment passes here. What came in the tunnel is in order: the
@@ -65,10 +88,9 @@ static __noinline bool is_nodes_datagram(const struct scratch *s)
 static __noinline bool fragment_hold(struct __sk_buff *skb, struct scratch *s)
 {
 	__u64 length = skb->len;
-	struct held *held, *known;
-	struct held_key k;
+	struct held *held;
 	struct cut *cut;
-	__u32 zero = 0;
+	__u32 zero = 0, first, place;
 
 	cut = bpf_map_lookup_elem(&np_cut, &zero);
 	if (!cut || length > HELD_BYTES)
@@ -80,14 +102,13 @@ static __noinline bool fragment_hold(struct __sk_buff *skb, struct scratch *s)
 		return false;
 	held->since = s->now;
 	held->length = length + 1;
-	held_key_of(&k, skb, s);
+	first = held_id_of(&held->id, skb, s);
 #pragma unroll
 	for (int i = 0; i < HELD_PARTS; i++) {
-		k.slot = i;
-		known = bpf_map_lookup_elem(&np_held, &k);
-		if (!known || s->now - known->since > HELD_NS) {
+		place = (first + i) % HELD_PLACES;
+		if (!held_part(&held->id, i, &place, s->now)) {
 			count_slot(DROP_MAX + COUNT_FRAGMENT_HELD);
-			return !bpf_map_update_elem(&np_held, &k, held, BPF_ANY);
+			return !bpf_map_update_elem(&np_held, &place, held, BPF_ANY);
 		}
 	}
 	return false;
@@ -97,28 +118,28 @@ static __noinline bool fragment_hold(struct __sk_buff *skb, struct scratch *s)
  * last of them, and has done its part. Reads walk.frag. */
 static __noinline bool fragments_release(struct __sk_buff *skb, struct scratch *s)
 {
-	struct held_key k;
 	struct held *held;
+	struct held_id id;
+	__u32 first = held_id_of(&id, skb, s), place = first % HELD_PLACES, next = (first + 1) % HELD_PLACES;
 	__u64 length;
 
-	held_key_of(&k, skb, s);
-	held = bpf_map_lookup_elem(&np_held, &k);
-	if (!held || s->now - held->since > HELD_NS || is_nodes_datagram(s) ||
-	    bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS))
+	/* a part's place may be another's by now; hardly those of two */
+	if (!held_part(&id, 0, &place, s->now) && !held_part(&id, 1, &next, s->now))
+		return false;
+	if (is_nodes_datagram(s) || bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS))
 		return false;
 #pragma unroll
 	for (int i = 0; i < HELD_PARTS; i++) {
-		k.slot = i;
-		held = bpf_map_lookup_elem(&np_held, &k);
+		place = (first + i) % HELD_PLACES;
+		held = held_part(&id, i, &place, s->now);
 		if (!held)
-			break;
+			continue;
 		length = held->length - 1;
 		CUT_BOUND(length);
-		if (length < HELD_BYTES && s->now - held->since <= HELD_NS &&
-		    !bpf_skb_change_tail(skb, length + 1, 0) &&
+		if (length < HELD_BYTES && !bpf_skb_change_tail(skb, length + 1, 0) &&
 		    !bpf_skb_store_bytes(skb, 0, held->bytes, length + 1, BPF_F_RECOMPUTE_CSUM))
 			bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS);
-		bpf_map_delete_elem(&np_held, &k);
+		bpf_map_delete_elem(&np_held, &place);
 	}
 	return true;
 }
