@@ -219,6 +219,8 @@ export class Dataplane implements Disposable {
     const toldMs = this.#lookAtTold()
     // the kernel is at it while rows are encoded
     const reading = this.#readTables(loaded)
+    // what feeding throws comes first
+    reading.catch(() => undefined)
     this.#feedRows(loaded)
     const known = await this.#look(loaded, reading)
     // at once for rows and hooks: no program is to be where its rows are not
@@ -253,7 +255,7 @@ export class Dataplane implements Disposable {
   /** One at a time, and when nothing else waits, least of all a pod's start. Returns the ms until the next one. */
   #standBy(): number | undefined {
     try {
-      return this.#options.hooks.standbys?.attachNext((place) => this.#hooks.isSettled(place)) === true ? STANDBY_MS : undefined
+      return this.#options.hooks.standbys?.attachNext((place) => this.#hooks.programAt(place)) === true ? STANDBY_MS : undefined
     } catch (thrown) {
       this.#options.log.warn({ error: thrown }, 'hook.standby-failed')
       return STANDBY_MS

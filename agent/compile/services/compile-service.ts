@@ -65,8 +65,8 @@ export function compileService(service: Service, slices: readonly EndpointSlice[
       const sources = places.some(({ kind }) => kind === 'restricted') ? sourcesOf(service, family, context.selfAddresses) : []
       wants.frontends = frontends.size
       wants.ranges += sources.length
-      for (const { targets, own, live, maglev } of used) {
-        wants.backends += targets.length + own.length
+      for (const { targets, live, maglev } of used) {
+        wants.backends += targets.length
         wants.live += live?.length ?? 0
         wants.maglev += maglev ? 1 : 0
       }

@@ -58,8 +58,14 @@ export class Attachments<P extends Place> {
   }
 
   /** It runs there, as far as we have looked. */
-  isSettled({ key, instance }: Place): boolean {
-    return this.#settled.get(key)?.instance === instance && !this.#unsettled.has(key)
+  isSettled(place: Place): boolean {
+    return this.programAt(place) !== undefined
+  }
+
+  /** The id of the wanted program, where it runs as far as we have looked; undefined: it does not. */
+  programAt({ key, instance }: Place): number | undefined {
+    const settled = this.#unsettled.has(key) ? undefined : this.#settled.get(key)
+    return settled?.instance === instance ? settled.program : undefined
   }
 
   /** There still, and not by now at another interface under that name. */

@@ -29,8 +29,7 @@ export class TcxHooks implements Hooks<InterfaceHook> {
       // the link is of an interface that is gone, or another process detached it
       this.#pins.drop(hook.key)
       // what stands by has taken over: a new link would come behind it, and both would run
-      const standby = this.#standbys?.take(hook)
-      standby?.update(program.handle)
+      const standby = this.#standbys?.take(hook, program)
       this.#pins.put(hook.key, standby ?? BpfLink.attachTcx(program.handle, hook.instance, hook.direction))
       return
     }

@@ -187,7 +187,6 @@ describe.skipIf(!hasTcx())('tcx links', () => {
 })
 
 describe.skipIf(!hasTcx())('what stands by behind tcx links', () => {
-  const always = (): boolean => true
   const detach = (hook: InterfaceHook): void => {
     const link = BpfLink.openPin(join(folder, 'links', pinName(hook.key)))
     link.detach()
@@ -203,12 +202,13 @@ describe.skipIf(!hasTcx())('what stands by behind tcx links', () => {
     const tcx = new TcxHooks(pins(), standbys)
     tcx.write(hook, one)
     standbys.setDesired([{ place: hook, program: standby }])
+    const always = (): number => one.id
     expect([standbys.attachNext(always), standbys.attachNext(always), standbys.complete]).toEqual([true, false, true])
-    return { hook, one, two, standby, standbys, tcx }
+    return { hook, one, two, standby, standbys, tcx, always }
   }
 
   test('takes over when another process detaches the link, and becomes ours where it is', () => {
-    const { hook, one, standby, standbys, tcx } = standing()
+    const { hook, one, standby, standbys, tcx, always } = standing()
     expect(running(hook)).toEqual([one.id, standby.id])
     detach(hook)
     expect(running(hook)).toEqual([standby.id])
@@ -220,11 +220,11 @@ describe.skipIf(!hasTcx())('what stands by behind tcx links', () => {
   })
 
   test('comes only where ours is, ends with its interface, and of other programs a new one comes', async () => {
-    const { hook, one, two, standby, standbys } = standing()
-    expect(standbys.attachNext(() => false)).toBe(false)
+    const { hook, one, two, standby, standbys, always } = standing()
+    expect(standbys.attachNext(() => undefined)).toBe(false)
     standbys.setDesired([{ place: hook, program: two }])
     await expect.poll(() => running(hook)).toEqual([one.id])
-    expect([standbys.attachNext(() => false), standbys.attachNext(always), running(hook)]).toEqual([false, true, [one.id, two.id]])
+    expect([standbys.attachNext(() => undefined), standbys.attachNext(always), running(hook)]).toEqual([false, true, [one.id, two.id]])
     unplug()
     expect(standbys.complete).toBe(false)
     expect([standbys.attachNext(always), standbys.complete]).toEqual([true, true])
@@ -234,13 +234,25 @@ describe.skipIf(!hasTcx())('what stands by behind tcx links', () => {
   })
 
   test('one that another process detaches is missed, and all end with the agent', async () => {
-    const { hook, one, standby, standbys } = standing()
+    const { hook, one, standby, standbys, always } = standing()
     const [, id = 0] = tcxQuery(hook.instance, 'ingress').linkIds
     execFileSync('bpftool', ['link', 'detach', 'id', String(id)])
     expect([running(hook), standbys.complete, standbys.attachNext(always)]).toEqual([[one.id], false, true])
     expect(running(hook)).toEqual([one.id, standby.id])
     standbys[Symbol.dispose]()
     await expect.poll(() => running(hook)).toEqual([one.id])
+  })
+
+  test('nothing stands by behind another’s program, which may write over the word', () => {
+    const [hook] = hooks()
+    const [one, stranger, standby] = programs(0, 'from_host', 'standby_from_host')
+    const standbys = new Standbys()
+    held.push(standbys)
+    new TcxHooks(pins(), standbys).write(hook, one)
+    const link = BpfLink.attachTcx(stranger.handle, hook.instance, 'ingress')
+    held.push({ [Symbol.dispose]: () => link.close() })
+    standbys.setDesired([{ place: hook, program: standby }])
+    expect([standbys.attachNext(() => one.id), standbys.complete, running(hook)]).toEqual([true, true, [one.id, stranger.id]])
   })
 
   test('does what the program before it would have done, unless this one has passed the packet on, here', async () => {
