@@ -10,9 +10,8 @@ import { keyCopier, valueCopier } from '../../maps/copy-entries.ts'
 import type { Chunk } from '../../maps/chunks.ts'
 import { counterKey, counterSlots } from '../../maps/counters.ts'
 import { layoutOf } from '../../maps/layout.ts'
-import { IdleTimes } from '../conntrack/idle-times.ts'
 import { FlowReader, type FlowTimeouts } from '../conntrack/reader.ts'
-import { GIVEN_UP, goesFirst } from '../conntrack/surplus.ts'
+import { GIVEN_UP } from '../conntrack/surplus.ts'
 import { BATCH_ROWS } from '../maps/map-writer.ts'
 
 const NO_EXIST = 1
@@ -35,15 +34,16 @@ export function carrierOf(
   return hashCarrier(from, to, name === 'np_ct' ? idlenessOfFlows(to, timeouts) : undefined)
 }
 
-/** For how many ms the entry `at`, in the new layout, has been of no use: of a map that would be full those with the
- * most stay behind. */
-type Idleness = (chunk: Chunk, at: number) => number
+/** For how many ms the entry `at`, in the new layout, had been of no use at `now`: of a map that would be full those with
+ * the most stay behind. */
+type Idleness = (chunk: Chunk, at: number, now: number) => number
 
+/** Of those that are evicted first none is missed: one that is half open is asked for again. */
 function idlenessOfFlows(map: BpfMap, timeouts: FlowTimeouts): Idleness {
   const reader = new FlowReader(typesOf(map).btf, timeouts)
-  return (chunk, at) => {
-    const entry = reader.read(chunk, at, monotonicNs() / 1e6)
-    return goesFirst(entry) ? Infinity : entry.idleMs
+  return (chunk, at, now) => {
+    const { expiredMs, evictedFirst, idleMs } = reader.read(chunk, at, now)
+    return expiredMs > 0 || evictedFirst ? Infinity : idleMs
   }
 }
 
@@ -86,7 +86,8 @@ export function typesOf(map: BpfMap): CarriedTypes {
   return carriedTypes(map.info(), btfById)
 }
 
-type Choice = (chunk: Chunk, at: number) => boolean
+/** Asked of each entry in its turn. */
+type Choice = () => boolean
 
 interface Source {
   readonly dump: Chunk
@@ -107,12 +108,20 @@ async function* chunksOf({ dump, key, value }: Source): AsyncGenerator<Chunk> {
 
 /** Tells which entries stay behind, so that a map of this size has room for new ones; undefined: none. */
 async function surplusOf(source: Source, idleness: Idleness, maxEntries: number): Promise<Choice | undefined> {
-  let left = Math.ceil(source.dump.count - (1 - GIVEN_UP) * maxEntries)
-  if (left <= 0) return undefined
-  const idle = new IdleTimes()
-  for await (const chunk of chunksOf(source)) for (let at = 0; at < chunk.count; at++) idle.add(idleness(chunk, at))
-  const most = idle.longest(left)
-  return (chunk, at) => idleness(chunk, at) >= most && left-- > 0
+  const surplus = Math.ceil(source.dump.count - (1 - GIVEN_UP) * maxEntries)
+  if (surplus <= 0) return undefined
+  const idle = new Float64Array(source.dump.count)
+  const now = monotonicNs() / 1e6
+  let next = 0
+  for await (const chunk of chunksOf(source)) for (let at = 0; at < chunk.count; at++) idle[next++] = idleness(chunk, at, now)
+  const longest = idle.toSorted().subarray(-surplus)
+  const [least = 0] = longest
+  let alike = longest.lastIndexOf(least) + 1
+  next = 0
+  return () => {
+    const ms = idle[next++] ?? 0
+    return ms > least || (ms === least && alike-- > 0)
+  }
 }
 
 /** The chunk, whose bytes are moved, without what is chosen. */
@@ -120,7 +129,7 @@ function without({ keys, values, count }: Chunk, isChosen: Choice): Chunk {
   const [keyBytes, valueBytes] = [keys.length / count, values.length / count]
   let kept = 0
   for (let at = 0; at < count; at++) {
-    if (isChosen({ keys, values, count }, at)) continue
+    if (isChosen()) continue
     keys.copyWithin(kept * keyBytes, at * keyBytes, (at + 1) * keyBytes)
     values.copyWithin(kept * valueBytes, at * valueBytes, (at + 1) * valueBytes)
     kept++
