@@ -14,7 +14,7 @@ static __always_inline bool fast_enough(const struct ct_value *v, __u32 dir, con
 	const struct ct_leg *leg = &v->leg[dir & 1];
 	const __u8 seen = ct_seen_bit(dir);
 
-	if ((leg->flags & (LEG_READY | LEG_HALF)) != LEG_READY || (v->state & (seen | CT_RST)) != seen ||
+	if ((leg->flags & (LEG_READY | LEG_OPENING)) != LEG_READY || (v->state & (seen | CT_RST)) != seen ||
 	    !ct_fresh(v) || v->epoch != policy_epoch())
 		return false;
 	if (p->tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST))

@@ -23,7 +23,7 @@ const packet = udp(at(v4?.secondPod ?? '', 1024), at('198.51.100.1', 53))
 const ROOM = 2
 /** every bit but those that say where a flow was met */
 const STATES = Array.from({ length: 2 * STATE.rst }, (_, bits) => bits)
-const LEG_FLAGS = ['LEG_DSR', 'LEG_HALF', 'LEG_ANSWER', 'LEG_INNER'] as const
+const LEG_FLAGS = ['LEG_DSR', 'LEG_OPENING', 'LEG_ANSWER', 'LEG_INNER'] as const
 /** longer than programs go without a closer look, so that the other may make room in either program */
 const LONGEST_IDLE_MS = 10_000
 

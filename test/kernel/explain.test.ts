@@ -376,7 +376,7 @@ describe('explain on a node', () => {
               "flags": [
                 "ready",
                 "pod",
-                "half",
+                "opening",
                 "by-node",
               ],
               "interface": "DB",

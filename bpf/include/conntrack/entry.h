@@ -170,9 +170,9 @@ static __always_inline void ct_track(struct ct_value *v, const struct pkt *p, __
 	if (p->proto != IPPROTO_TCP)
 		return;
 	if (p->tcp_flags & TCP_ACK)
-		v->leg[dir & 1].flags &= ~LEG_HALF;
+		v->leg[dir & 1].flags &= ~LEG_OPENING;
 	flags = v->leg[0].flags | v->leg[1].flags;
-	if (!(flags & LEG_HALF) && ((v->state & CT_SEEN_BOTH) == CT_SEEN_BOTH || flags & LEG_DSR))
+	if (!(flags & LEG_OPENING) && ((v->state & CT_SEEN_BOTH) == CT_SEEN_BOTH || flags & LEG_DSR))
 		v->state |= CT_TCP_OPEN;
 }
 

@@ -67,7 +67,7 @@ static __noinline enum verdict flow_enter_own(struct __sk_buff *skb, struct scra
 	else if (leg->flags & LEG_NAT || is_here(s))
 		back->flags |= LEG_BY_NODE;
 	if (pkt_is_syn(&s->p))
-		leg->flags |= LEG_HALF;
+		leg->flags |= LEG_OPENING;
 	if (s->p.tcp_flags & TCP_SYN) {
 		syn_options(skb);
 		leg->wscale = s->syn.wscale;
@@ -116,7 +116,7 @@ NP_GLOBAL __u32 peer_make(void)
 	peer->leg[0].hook = v->leg[0].hook;
 	peer->leg[1].hook = v->leg[0].hook;
 	peer->leg[dir & 1].flags = LEG_NAT | LEG_ANSWER;
-	peer->leg[opposite(dir)].flags = LEG_INNER | (v->leg[s->dir & 1].flags & (LEG_BY_NODE | LEG_HALF));
+	peer->leg[opposite(dir)].flags = LEG_INNER | (v->leg[s->dir & 1].flags & (LEG_BY_NODE | LEG_OPENING));
 	if (v->leg[s->dir & 1].flags & LEG_ENCAP) {
 		peer->leg[dir & 1].flags |= LEG_TUNNELLED;
 		peer->via = v->via;

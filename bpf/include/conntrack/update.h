@@ -46,7 +46,7 @@ static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s,
 
 /* What a leg keeps when it is decided again. */
 #define LEG_LASTING \
-	(LEG_NAT | LEG_TUNNELLED | LEG_DSR | LEG_ANSWER | LEG_INNER | LEG_HALF | LEG_BY_TUNNEL | LEG_BY_NODE)
+	(LEG_NAT | LEG_TUNNELLED | LEG_DSR | LEG_ANSWER | LEG_INNER | LEG_OPENING | LEG_BY_TUNNEL | LEG_BY_NODE)
 
 /* Decides a leg that was not, or decides it again. Only answers come undecided: new flows have their leg from the
  * start, and answers follow the decision made for them. Writes dst, reroute, fib. */

@@ -38,7 +38,7 @@ enum leg_flag {
 	LEG_DSR = 128,         /* with LEG_ENCAP: the other node is to answer the client itself */
 	LEG_ANSWER = 256,      /* the direction of answers: they may come any way but those that cannot be theirs */
 	LEG_INNER = 512,       /* seen behind their translation only: a packet that comes so is another flow's */
-	LEG_HALF = 1024,       /* of the end that opens a TCP connection: it has acknowledged nothing yet */
+	LEG_OPENING = 1024,    /* of the end that opens a TCP connection: it has acknowledged nothing yet */
 	LEG_SELF = 2048,       /* on its way out, but for this node itself */
 	LEG_OVERLAY = 4096,    /* with LEG_ENCAP: because np_routes says so */
 	LEG_LATER = 8192,      /* with LEG_NAT, LEG_STACK: translated at the pod, not where it comes in */
