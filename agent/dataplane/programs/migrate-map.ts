@@ -34,8 +34,8 @@ export function carrierOf(
   return hashCarrier(from, to, name === 'np_ct' ? idlenessOfFlows(to, timeouts) : undefined)
 }
 
-/** For how many ms the entry `at`, in the new layout, had been of no use at `now`: of a map that would be full those with
- * the most stay behind. */
+/** For how many ms the entry `at`, in the new layout, had been of no use at `now`: of a map that would be full those
+ * with the most stay behind. */
 type Idleness = (chunk: Chunk, at: number, now: number) => number
 
 /** Of those that are evicted first none is missed: one that is half open is asked for again. */
