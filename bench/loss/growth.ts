@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Connection after connection until flow tables are full and become larger, under load. Layer: bench. */
+/** Exchange after exchange until flow tables are full and become larger, under load. Layer: bench. */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,8 +14,12 @@ const LAB = 'benchgrow'
 /** so small that some seconds fill it; three doublings are allowed */
 const ROOM = 4096
 const GROWN_MS = 120_000
-/** Each has two entries on the node that the client asks, and stays for minutes after its end. */
-const FILL: Load = { flows: LOAD.flows, requests: [...LOAD.requests, { from: 'client', to: NODE_PORT_REMOTE, rate: 300 }] }
+/** Datagrams that are answered: each exchange has two entries on the node that the client asks, and stays for minutes.
+ * Connections that have ended would make room instead. */
+const FILL: Load = {
+  flows: LOAD.flows,
+  requests: [...LOAD.requests, { from: 'client', to: { ...NODE_PORT_REMOTE, proto: 'udp' }, rate: 300 }],
+}
 
 /** Until each node's table has grown; control: the same load on tables of the usual size. */
 export async function grow(resources: string, usual: Lab): Promise<LossFigure> {
