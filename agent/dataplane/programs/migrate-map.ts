@@ -38,12 +38,15 @@ export function carrierOf(
  * with the most stay behind. */
 type Idleness = (chunk: Chunk, at: number, now: number) => number
 
-/** Of those that are evicted first none is missed: one that is half open is asked for again. */
+/** Longer than any flow has been idle. */
+const LONG_MS = 1e15
+
+/** Those that are evicted first stay behind before all others: one that is half open is asked for again. */
 function idlenessOfFlows(map: BpfMap, timeouts: FlowTimeouts): Idleness {
   const reader = new FlowReader(typesOf(map).btf, timeouts)
   return (chunk, at, now) => {
     const { expiredMs, evictedFirst, idleMs } = reader.read(chunk, at, now)
-    return expiredMs > 0 || evictedFirst ? Infinity : idleMs
+    return expiredMs > 0 || evictedFirst ? LONG_MS + idleMs : idleMs
   }
 }
 
