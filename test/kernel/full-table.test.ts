@@ -26,7 +26,7 @@ let fromPod: BpfProgram
 
 beforeAll(async () => {
   setUpNamespace()
-  // each CPU takes slots of np_recent by the block: on another one the oldest keys are not those that were entered first
+  // each CPU takes slots of np_recent by the block: on another one the oldest keys are not those entered first
   execFileSync('taskset', ['--all-tasks', '--cpu-list', '--pid', '0', String(process.pid)])
   const features = { redirectPeer: true, redirectNeigh: true, coarseClock: false, jiffies: true, netnsCookies: true }
   const cfg = { ...testCfg(features), host_policy: 0, untracked: 0, nat_port_count: 1000, recent_mask: ROOM / 2 - 1 }
