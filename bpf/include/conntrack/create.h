@@ -126,7 +126,7 @@ static __always_inline enum drop service_way(struct __sk_buff *skb, struct scrat
 		if (way_by_tunnel(skb, s, v, leg, &be->node))
 			return DROP_NO_ROUTE;
 		if (cfg.dsr && !range_has(RANGE_TUNNEL_BACK, &s->p.t.src))
-			leg->flags |= LEG_DSR | (s->p.proto == IPPROTO_TCP ? LEG_OPENING : 0);
+			leg->flags |= LEG_DSR;
 		count_slot(DROP_MAX + COUNT_TUNNEL_SENT);
 		return DROP_NONE;
 	}

@@ -40,8 +40,8 @@ static __always_inline __u32 held_id_of(struct held_id *id, struct __sk_buff *sk
 	return mix_end(mix_addr(mix_addr(mix(id->datagram.id, id->device), &id->datagram.src), &id->datagram.dst));
 }
 
-/* What waits as this part of the datagram; 0: nothing. Writes the place. */
-static __always_inline struct held *held_part(struct held_id *id, __u32 part, __u32 *place, __u64 now)
+/* What waits at the place as this part of the datagram; 0: nothing. Writes the part. */
+static __always_inline struct held *held_part(struct held_id *id, __u32 part, const __u32 *place, __u64 now)
 {
 	const __u64 *mine = (const void *)id, *its;
 	struct held *held;
