@@ -9,8 +9,7 @@ import { ClsactHooks } from './clsact.ts'
 import type { Hooks, InterfaceHook, Place } from './hook.ts'
 import { LinkPins } from './link-pins.ts'
 import { Standbys } from './standbys.ts'
-import { hasTcx } from './tc.ts'
-import { TcxHooks } from './tcx.ts'
+import { hasTcx, TcxHooks } from './tcx.ts'
 import { XdpHooks } from './xdp.ts'
 
 /** Lets go of its handles when disposed of; what is attached stays. */

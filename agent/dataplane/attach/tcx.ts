@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Hooks of interfaces as tcx links: kernels from 6.6 on. Layer: agent/dataplane. */
-import { BpfLink } from '#native'
+import { BpfLink, tcxQuery } from '#native'
+import { errorCode } from '#lib/base/errors.ts'
 import { parseHookKey, type Hooks, type InterfaceHook, type LoadedProgram } from './hook.ts'
 import type { LinkPins } from './link-pins.ts'
 import type { Standbys } from './standbys.ts'
@@ -43,5 +44,22 @@ export class TcxHooks implements Hooks<InterfaceHook> {
 
   list(): string[] {
     return this.#pins.list().filter((key) => parseHookKey(key) !== undefined)
+  }
+}
+
+/** The loopback device has this index in every network namespace. */
+const LOOPBACK = 1
+
+/** What a kernel says that does not know the hook, or not all of the question's fields. */
+const UNKNOWN: ReadonlySet<string | undefined> = new Set(['EINVAL', 'E2BIG', 'ENOTSUP', 'EOPNOTSUPP'])
+
+/** True when the kernel knows tcx: asks which programs are attached to the loopback device. */
+export function hasTcx(): boolean {
+  try {
+    tcxQuery(LOOPBACK, 'ingress')
+    return true
+  } catch (thrown) {
+    if (UNKNOWN.has(errorCode(thrown))) return false
+    throw thrown
   }
 }

@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { BpfLink, BpfProgram } from '#native'
-import { hasTcx } from '#agent/dataplane/attach/tc.ts'
+import { hasTcx } from '#agent/dataplane/attach/tcx.ts'
 import type { ScratchNode } from '../../../testkit/base/scratch-node.ts'
 import { globalPolicy, hostEndpoint } from './manifests.ts'
 import { links, makeNode, PINS } from './node.ts'

@@ -2,7 +2,7 @@
 /** The ways the kernel offers to put a tc program on an interface: each is used, read back and undone. Layer: test. */
 import type { Direction } from '#native'
 import { BpfLink, BpfProgram, ifindexOf, tcAttach, tcCreateHook, tcDestroyHook, tcDetach, tcQuery, tcxQuery } from '#native'
-import { hasTcx } from '#agent/dataplane/attach/tc.ts'
+import { hasTcx } from '#agent/dataplane/attach/tcx.ts'
 
 type Check = (name: string, wrong: string | undefined) => void
 const DIRECTIONS: readonly Direction[] = ['ingress', 'egress']
