@@ -17,7 +17,6 @@ import {
   connectPrograms,
   dropProgram,
   hookPrograms,
-  standbyPrograms,
   xdpPrograms,
   TABLES,
   type GenerationTables,
@@ -303,7 +302,7 @@ export class Dataplane implements Disposable {
     loaded.setDevices(devices, node.nodePortAddresses)
     this.#hooks.setDesired(interfacePrograms(devices, hookPrograms(loaded)))
     const hostFirst = [...devices.filter(({ kind }) => kind === 'host'), ...devices.filter(({ kind }) => kind === 'workload')]
-    this.#options.hooks.standbys?.setDesired(interfacePrograms(hostFirst, standbyPrograms(loaded)))
+    this.#options.hooks.standbys?.setDesired(interfacePrograms(hostFirst, hookPrograms(loaded, 'standby_')))
     this.#connect.setDesired(connectPrograms(loaded), node.cgroup)
     this.#sysctls.setDesired({ ...node.sysctls, ...deviceSysctls(devices, this.#options.interfaces) })
   }

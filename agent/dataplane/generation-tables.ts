@@ -162,25 +162,14 @@ function programNamed({ generation }: GenerationTables, name: string): LoadedPro
   return found
 }
 
-/** By the hooks of interfaces. */
-export function hookPrograms(loaded: GenerationTables): HookPrograms {
-  const program = (name: string): LoadedProgram => programNamed(loaded, name)
+/** By the hooks of interfaces; `standby_`: those that stand by behind them. */
+export function hookPrograms(loaded: GenerationTables, which: '' | 'standby_' = ''): HookPrograms {
+  const program = (object: string, hook: string): LoadedProgram => programNamed(loaded, `${object}.${which}${hook}`)
   return {
-    from_workload: program('workload.from_workload'),
-    to_workload: program('workload.to_workload'),
-    from_host: program('host.from_host'),
-    to_host: program('host.to_host'),
-  }
-}
-
-/** By the hooks behind whose programs they stand by. */
-export function standbyPrograms(loaded: GenerationTables): HookPrograms {
-  const program = (name: string): LoadedProgram => programNamed(loaded, name)
-  return {
-    from_workload: program('workload.standby_from_workload'),
-    to_workload: program('workload.standby_to_workload'),
-    from_host: program('host.standby_from_host'),
-    to_host: program('host.standby_to_host'),
+    from_workload: program('workload', 'from_workload'),
+    to_workload: program('workload', 'to_workload'),
+    from_host: program('host', 'from_host'),
+    to_host: program('host', 'to_host'),
   }
 }
 
