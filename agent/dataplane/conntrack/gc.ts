@@ -15,7 +15,6 @@ import { chunksOf, type Chunk, type ChunkedMap } from '../../maps/chunks.ts'
 import { ConntrackCounts } from './counts.ts'
 import { IdleTimes } from './idle-times.ts'
 import type { FlowEntry, FlowReader } from './reader.ts'
-import { FIRST_MS, GIVEN_UP, goesFirst } from './surplus.ts'
 
 export interface FlowMap extends ChunkedMap {
   readonly keyBytes: number
@@ -58,7 +57,12 @@ const TICK_MS = 500
 const RELIEF_MS = 10_000
 /** Other clocks on other CPUs, and programs with longer time-outs that are still at work. */
 const MARGIN_MS = 30_000
+/** What programs evict first goes after this time, when there is no room. The two entries of a translated flow are not
+ * touched by the same packets: one may seem 3 s older than the other. */
+const FIRST_MS = 4000
 export const FULL = 0.9
+/** Of a table full of flows of both ends so much goes at a time at the most, the longest idle first. */
+export const GIVEN_UP = 1 / 16
 
 export class ConntrackGc {
   readonly #options: ConntrackGcOptions
@@ -133,7 +137,7 @@ export class ConntrackGc {
     const idle = new IdleTimes()
     const next = async (): Promise<boolean> => (await this.#rest(0, signal), true)
     const see = (entry: FlowEntry): boolean => {
-      if (goesFirst(entry)) return true
+      if (entry.expiredMs > 0 || (entry.evictedFirst && entry.idleMs > FIRST_MS)) return true
       census.add(entry)
       idle.add(entry.idleMs)
       return false

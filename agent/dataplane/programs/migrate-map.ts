@@ -11,7 +11,7 @@ import type { Chunk } from '../../maps/chunks.ts'
 import { counterKey, counterSlots } from '../../maps/counters.ts'
 import { layoutOf } from '../../maps/layout.ts'
 import { FlowReader, type FlowTimeouts } from '../conntrack/reader.ts'
-import { GIVEN_UP } from '../conntrack/surplus.ts'
+import { GIVEN_UP } from '../conntrack/gc.ts'
 import { BATCH_ROWS } from '../maps/map-writer.ts'
 
 const NO_EXIST = 1
