@@ -103,6 +103,21 @@ function fragments(f: Family): PacketCase[] {
       }
     }),
     {
+      name: `${f.name}: all fragments that wait come in again behind their first`,
+      given: {},
+      steps: [
+        ...[7, 6, 5, 4, 3, 2, 1].map((index): Step => ({
+          say: `number ${index}`,
+          through: 'from_host',
+          packet: part(at(f.pod, 9), { offset: 24 * index, more: index < 7 }),
+          action: 'drop',
+          reason: 'COUNT_FRAGMENT_HELD',
+        })),
+        { say: 'first, which comes in again', through: 'from_host', packet: first(at(f.pod, 9)), action: 'drop' },
+        { say: 'first, behind which nothing waits', through: 'from_host', packet: first(at(f.pod, 9)), action: 'redirect' },
+      ],
+    },
+    {
       name: `${f.name}: eight fragments of a datagram wait, also long ones, and the ninth does not`,
       given: {},
       steps: Array.from({ length: 9 }, (_, index): Step => {
