@@ -37,6 +37,7 @@ describe('what is looked for', () => {
   execFileSync('clang-19', [
     '-g',
     '-O2',
+    '-fno-strict-aliasing',
     '-target',
     'bpf',
     '-mcpu=v2',

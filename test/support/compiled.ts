@@ -23,7 +23,7 @@ export interface Compiled {
 }
 
 function clang(source: string, ...flags: readonly string[]): void {
-  const common = ['-g', '-O2', '-target', 'bpf', '-mcpu=v2', '-I', INCLUDE, '-I', ASM, '-x', 'c', '-']
+  const common = ['-g', '-O2', '-fno-strict-aliasing', '-target', 'bpf', '-mcpu=v2', '-I', INCLUDE, '-I', ASM, '-x', 'c', '-']
   execFileSync(process.env['CLANG'] ?? 'clang-19', [...common, ...flags], { input: source, stdio: ['pipe', 'pipe', 'pipe'] })
 }
 
