@@ -122,6 +122,16 @@ describe.each(families)('$name', (f) => {
     expect(counter('DROP_FLOW_INSERT')).toBe(before)
   })
 
+  test('connections that are all answered find room four times over, in a table that is full of such', () => {
+    for (let number = 0; number < ROOM / 2; number++) open(f, 10_000 + number)
+    age(IDLE_MS)
+    const before = [counter('DROP_FLOW_INSERT'), counter('COUNT_EVICTED')]
+    for (let number = 0; number < 4 * ROOM; number++) open(f, 20_000 + number)
+    expect(counter('DROP_FLOW_INSERT')).toBe(before[0])
+    expect(counter('COUNT_EVICTED') - (before[1] ?? 0)).toBeGreaterThan(3.9 * ROOM)
+    expect(openEntries()).toBe(ROOM)
+  })
+
   test('what has ended makes room before what is idle', () => {
     for (let number = 0; number < ROOM / 2; number++) open(f, 10_000 + number)
     age(IDLE_MS)

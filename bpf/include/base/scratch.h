@@ -129,6 +129,7 @@ struct scratch {
 	/* from packet to packet */
 	__u32 recent_at;   /* in np_recent, the next slot of this program's block */
 	__u32 recent_left; /* of it */
+	__u32 recent_free; /* 1 + slot of the flow that went last, which the next one takes; 0: that one has */
 };
 
 /* Written and read within one packet's programs, each object's own. Nothing on this CPU runs them meanwhile: where

@@ -34,9 +34,10 @@ static __always_inline __u32 recent_next(struct scratch *s)
 
 static __always_inline void recent_note(struct scratch *s, const struct ct_key *key)
 {
-	__u32 slot = recent_next(s);
+	__u32 slot = s->recent_free ? s->recent_free - 1 : recent_next(s);
 	struct ct_key *recent = bpf_map_lookup_elem(&np_recent, &slot);
 
+	s->recent_free = 0;
 	if (recent)
 		*recent = *key;
 }
@@ -53,8 +54,9 @@ static __always_inline bool is_pair(const struct ct_value *peer, const struct ct
 	       other.hi_port == of->hi_port;
 }
 
-/* Takes out the flow `victim` and its other entry; the next flow has its slot of np_recent. Writes eviction. */
-static __noinline void evict(struct scratch *s, const struct ct_value *v)
+/* Takes out the flow `victim` and its other entry. The next flow has its slot of np_recent: in any other it would take
+ * the place of a flow that is there, which no flow would find again. Writes eviction. */
+static __noinline void evict(struct scratch *s, const struct ct_value *v, __u32 slot)
 {
 	const bool translated = (v->leg[0].flags | v->leg[1].flags) & LEG_NAT;
 	const struct ct_key own = s->eviction.victim;
@@ -62,8 +64,7 @@ static __noinline void evict(struct scratch *s, const struct ct_value *v)
 	const __u16 lane = v->lane;
 	struct ct_value *peer;
 
-	s->recent_at--;
-	s->recent_left++;
+	s->recent_free = slot + 1;
 	bpf_map_delete_elem(&np_ct, &s->eviction.victim);
 	count_slot(DROP_MAX + COUNT_EVICTED);
 	if (!translated)
@@ -125,7 +126,7 @@ NP_GLOBAL int make_room(void)
 		if (!v)
 			continue;
 		if (is_evicted_first(v, e->victim.proto)) {
-			evict(s, v);
+			evict(s, v, slot);
 			return true;
 		}
 		e->found++;
@@ -144,7 +145,7 @@ NP_GLOBAL int make_room(void)
 	e->victim = *recent;
 	v = bpf_map_lookup_elem(&np_ct, &e->victim);
 	if (v)
-		evict(s, v);
+		evict(s, v, slot);
 	return true;
 }
 
