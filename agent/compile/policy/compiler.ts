@@ -46,11 +46,14 @@ export class PolicyCompiler {
   readonly #population = new EndpointGroups(this.#addresses)
   readonly #sets = new LiveRulesets(this.#addresses)
   readonly #written = new WrittenRows()
+  /** rows that there is place for */
+  readonly #mostNets: number
   readonly #lines: GroupRuleLists
   readonly #regroup: RulesetAssignment
 
   /** `blocks` of a line are looked through by programs; `sizes`: of their maps. */
   constructor(blocks = MOST_BLOCKS, sizes: Rows = TABLE_SIZES) {
+    this.#mostNets = sizes.nets
     this.#lines = new GroupRuleLists(this.#rules, blocks)
     const [addresses, population, lines, sets] = [this.#addresses, this.#population, this.#lines, this.#sets]
     const room = new PolicyQuota({
@@ -218,7 +221,9 @@ export class PolicyCompiler {
       before: slotsOf(this.#written.hostAt(endpoint)),
       after: slotsOf(this.#hostAt(endpoint)),
     }))
-    return { moves, ends, hosts: all }
+    const { isEmpty, netCount } = this.#written
+    const written = { isEmpty, freeNets: this.#mostNets - netCount, hasNet: (key: string) => this.#written.hasNet(key) }
+    return { moves, ends, hosts: all, written }
   }
 
   /** `plan`: not to the end yet. */

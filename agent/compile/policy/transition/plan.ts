@@ -6,8 +6,12 @@
  * Rulesets that are left do not know new identities as new rulesets do, nor the other way round. So an address of
  * which one that is left would say something else goes through an identity between its two: rulesets that are left
  * say of that what they say of the old one, all others what they say of the new one. A ruleset that one endpoint
- * leaves while another gets it would have to say both: the latter gets a twin of it first. */
-import { isV4 } from '#lib/base/ip.ts'
+ * leaves while another gets it would have to say both: the latter gets a twin of it first.
+ *
+ * A new endpoint gets its identity together with its rulesets, after prefixes have moved: until then a prefix of its
+ * whole address keeps the identity that it had. */
+import { addrBits, isV4, prefixKey } from '#lib/base/ip.ts'
+import { PrefixMap } from '#lib/base/prefix-map.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { NO_SET } from '../tables.ts'
 import type { SetId } from '../tables.ts'
@@ -52,6 +56,15 @@ export interface Change<M extends Move> {
   readonly hosts: Iterable<SlotChange & { readonly endpoint: string }>
   /** rulesets that some endpoint leaves, though not of `ends` or `hosts` */
   readonly leaving?: Iterable<SetId>
+  /** before */
+  readonly written: {
+    /** nothing judges yet */
+    readonly isEmpty: boolean
+    /** rows of prefixes that there is place for */
+    readonly freeNets: number
+    /** whether the prefix of this key has a row */
+    hasNet(key: string): boolean
+  }
 }
 
 /** The identities that addresses and prefixes are to have; undefined: they are to have no row. */
@@ -106,11 +119,36 @@ export function planTransition<M extends Move>(change: Change<M>, rulesets: Rule
     first.nets.set(key, { cidr, identity: isGone && !isAny(switching) ? undefined : (by ?? now.id) })
     if (by !== undefined || isGone) rest.nets.set(key, { cidr, identity: isGone ? undefined : now.id })
   }
+  for (const { key, cidr, was } of heldBack(change, newcomers)) {
+    first.nets.set(key, { cidr, identity: was.id })
+    if (!rest.nets.has(key)) rest.nets.set(key, { cidr, identity: change.moves.nets.get(key)?.now.id })
+  }
   isBridge ||= between.size > 0
   const both = isBridge ? [...left].filter((set) => taken.has(set)) : []
   const twins = new Map(both.map((set) => [set, rulesets.twinOf(set)]))
   const setFor: Plan['setFor'] = (endpoint, set) => (switching.all.has(endpoint) ? (twins.get(set) ?? set) : set)
   return { first, rest, left, newcomers, between, setFor, twins: [...twins.values()], isBridge }
+}
+
+/** Whole addresses of new endpoints within prefixes that move, as many as there is place for. One whose row stays as it
+ * is needs nothing. */
+function heldBack<M extends Move>(
+  { moves, written }: Change<M>,
+  newcomers: ReadonlySet<Addr>,
+): readonly { readonly key: string; readonly cidr: Cidr; readonly was: M['was'] }[] {
+  if (written.isEmpty || newcomers.size === 0 || moves.nets.size === 0) return []
+  const moving = new PrefixMap<true>()
+  let free = written.freeNets
+  for (const [key, { cidr, isGone }] of moves.nets) {
+    moving.set(cidr, true)
+    if (!isGone && !written.hasNet(key)) free--
+  }
+  return [...newcomers].flatMap((addr) => {
+    const [key, move] = [prefixKey(addr, 128), moves.ends.get(addr)]
+    if (move === undefined || moving.find(addr) === undefined) return []
+    if (!moves.nets.has(key) && (written.hasNet(key) || free-- <= 0)) return []
+    return [{ key, cidr: { addr, bits: addrBits(addr) }, was: move.was }]
+  })
 }
 
 /** Which endpoints get other rulesets. */

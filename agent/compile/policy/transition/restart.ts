@@ -4,6 +4,7 @@
 import { depthOf, prefixKey } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { PrefixMap } from '#lib/base/prefix-map.ts'
+import { TABLE_SIZES } from '../rulesets/policy-quota.ts'
 import { NO_SET, rowKey } from '../tables.ts'
 import type { AddressRow, EndValue, PolicyRow, PolicyRowOf, PolicyStep, SetId, SetRow } from '../tables.ts'
 import { planTransition } from './plan.ts'
@@ -35,9 +36,11 @@ export function restartSteps(steps: readonly PolicyStep[], kernel: KernelPolicy)
     return { addr, before: before && endSlots(before), after: endSlots(value) }
   })
   const hosts = whole.hosts.map(({ key, value }) => ({ ...key, before: undefined, after: hostSlots(value) }))
-  const plan = planTransition({ moves, ends, hosts, leaving: [...view.leaving, ...kernel.hostSets].filter((set) => set !== NO_SET) }, view)
-  const extra = view.extraRows(plan.left)
   const written = new WrittenRows(kernel)
+  const before = { isEmpty: false, freeNets: TABLE_SIZES.nets - written.netCount, hasNet: (key: string) => written.hasNet(key) }
+  const leaving = [...view.leaving, ...kernel.hostSets].filter((set) => set !== NO_SET)
+  const plan = planTransition({ moves, ends, hosts, leaving, written: before }, view)
+  const extra = view.extraRows(plan.left)
   const values = new Map(whole.ends.map(({ key, value }) => [key.addr, value]))
   const setFor = (endpoint: string) => (set: SetId) => plan.setFor(endpoint, set)
   const endAt = (addr: Addr): EndValue | undefined => {
@@ -77,13 +80,17 @@ function withRest(rows: readonly AddressRow[], others: readonly AddressRow[]): r
   return [...rows, ...others.filter((row) => !named.has(rowKey(row)))]
 }
 
-/** The last word of each row. */
+/** The last word of each row that stays. */
 function wholeOf(steps: readonly PolicyStep[]): Whole {
-  const rows = steps.flatMap((step): readonly PolicyRow[] => (step.kind === 'epoch' ? [] : step.rows))
+  const gone = new Set(steps.flatMap((step) => (step.kind === 'delete' ? step.rows.map(rowKey) : [])))
+  const rows = steps
+    .flatMap((step): readonly PolicyRow[] => (step.kind === 'epoch' || step.kind === 'delete' ? [] : step.rows))
+    .filter((row) => gone.size === 0 || !gone.has(rowKey(row)))
   const ends = new Map(rows.flatMap((row) => (row.table === 'ends' ? [[row.key.addr, row] as const] : [])))
+  const nets = new Map(rows.flatMap((row) => (row.table === 'nets' ? [[rowKey(row), row] as const] : [])))
   return {
     sets: rows.filter((row): row is SetRow => row.table !== 'ends' && row.table !== 'nets' && row.table !== 'hosts'),
-    nets: rows.filter((row) => row.table === 'nets'),
+    nets: [...nets.values()],
     ends: [...ends.values()],
     hosts: rows.filter((row) => row.table === 'hosts'),
   }

@@ -36,6 +36,18 @@ export class WrittenRows {
     return this.#hosts.get(endpoint)?.value
   }
 
+  get isEmpty(): boolean {
+    return this.#ends.size + this.#hosts.size === 0
+  }
+
+  get netCount(): number {
+    return this.#nets.size
+  }
+
+  hasNet(key: string): boolean {
+    return this.#nets.has(key)
+  }
+
   get hosts(): Iterable<string> {
     return this.#hosts.keys()
   }

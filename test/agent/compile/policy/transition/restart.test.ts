@@ -170,6 +170,26 @@ test('an agent that starts while one endpoint stays with a ruleset that others l
   ])
 })
 
+test.each<readonly [string, readonly KubeObject[], readonly KubeObject[]]>([
+  ['gets a network set’s labels', [], [setOf('10.0.0.0/24')]],
+  ['and its address have a network set’s labels', [], [setOf('10.0.0.0/24'), { ...setOf('10.0.0.2/32'), name: 't' }]],
+  ['gets a network set’s labels, which the address had', [setOf('10.0.0.2/32')], [setOf('10.0.0.0/24')]],
+  [
+    'gets a network set’s labels, which the address keeps',
+    [setOf('10.0.0.2/32')],
+    [setOf('10.0.0.2/32'), { ...setOf('10.0.0.0/24'), name: 't' }],
+  ],
+])('an agent that starts with a new pod, while the prefix around it %s', (_, had, gets) => {
+  const to = (value: string) => ({ ...ANYWHERE, selector: equals('app', value) })
+  const egress = [ruleOf(0, { action: 'deny', destination: to('3') }), ruleOf(1, { action: 'allow', destination: to('1') })]
+  const both = [podOf('10.0.0.1', '2'), { ...POLICY, subject: equals('app', '2'), ingress: undefined, egress }]
+  const closed = { ...POLICY, name: 'b', subject: equals('app', '3'), ingress: [] }
+  checkRowByRow(judgeAll, dense(true, [80]).packets, [
+    [...both, closed, ...had],
+    [...both, closed, ...gets, podOf('10.0.0.2', '3')],
+  ])
+})
+
 test.each(WORLDS)('the same world again: the same steps, %s', (_, { oneSided }) => {
   fc.assert(
     fc.property(oneSided, (objects) => {
