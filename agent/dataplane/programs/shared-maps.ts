@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The maps that all programs share: adopted by pin when they are as wanted, else made again and filled from the old
  * ones. Layer: agent/dataplane. */
-import { BpfMap, BpfObject, type MapSpec } from '#native'
+import { BpfMap, BpfObject, possibleCpus, type MapSpec } from '#native'
 import { MapError, errorCode, errorText } from '#lib/base/errors.ts'
 import type { MapSizes } from '../../compile/desired.ts'
 import { catalogue, type MapName } from '../../maps/catalogue.ts'
@@ -48,8 +48,12 @@ export interface SharedMaps extends Disposable {
   undo(): void
 }
 
-/** BPF_MAP_TYPE_ARRAY */
+/** BPF_MAP_TYPE_ARRAY, BPF_MAP_TYPE_LRU_HASH */
 const ARRAY = 2
+const LRU_HASH = 9
+
+/** Rows that a CPU takes of an LRU map at a time, for itself, before Linux 6.16. */
+const LRU_TAKEN = 128
 
 interface Wanted {
   readonly name: MapName
@@ -145,11 +149,18 @@ function wantedMaps(options: PinnedOptions): Wanted[] {
   for (const object of options.objects) {
     for (const [name, spec] of object.shared) {
       const { sizedBy } = catalogue[name]
-      const maxEntries = sizedBy === 'object' ? spec.maxEntries : options.sizes[sizedBy]
+      const asked = sizedBy === 'object' ? spec.maxEntries : options.sizes[sizedBy]
+      const maxEntries = spec.type === LRU_HASH ? lruRoom(asked, possibleCpus()) : asked
       if (!wanted.has(name)) wanted.set(name, { name, object, spec: { ...spec, maxEntries } })
     }
   }
   return [...wanted.values()]
+}
+
+/** Half is in common when each CPU has taken its rows; else CPUs take them from each other, and a few of one CPU go
+ * before their time. */
+export function lruRoom(asked: number, cpus: number): number {
+  return Math.max(asked, 2 * LRU_TAKEN * cpus)
 }
 
 /** undefined when nothing is pinned there. */
