@@ -2,7 +2,19 @@
 /** A node of its own: network and mount namespace, bpffs, cgroup and folders, and the agent in it. Needs root.
  * Layer: testkit. */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { cgroup2Mount } from '#agent/dataplane/attach/cgroup.ts'
@@ -72,8 +84,30 @@ export class ScratchNode implements AsyncDisposable {
 
   /** Starts an agent for the node "n1". */
   agent(...flags: readonly string[]): AgentProcess {
+    return this.#agent('pipe', flags)
+  }
+
+  /** The same, with a log that is not read: its pipe is full before it starts. */
+  agentUnread(...flags: readonly string[]): AgentProcess {
+    const pipe = join(this.folder, 'unread')
+    execFileSync('mkfifo', [pipe])
+    const fd = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK)
+    try {
+      for (;;) writeSync(fd, Buffer.alloc(4096))
+    } catch (thrown) {
+      if (!(thrown instanceof Error) || !('code' in thrown) || thrown.code !== 'EAGAIN') throw thrown
+    }
+    // another open file, as a runtime's: this one does not wait
+    const log = openSync(pipe, constants.O_RDWR)
+    const agent = this.#agent(log, flags)
+    closeSync(fd)
+    closeSync(log)
+    return agent
+  }
+
+  #agent(log: 'pipe' | number, flags: readonly string[]): AgentProcess {
     const args = ['--node', 'n1', '--resources', this.resources, '--state-dir', this.state, '--health-port', '0', ...flags]
-    const agent = new AgentProcess(spawn('nsenter', [...this.#enter(), ...program(), ...args], { stdio: ['ignore', 'pipe', 'pipe'] }))
+    const agent = new AgentProcess(spawn('nsenter', [...this.#enter(), ...program(), ...args], { stdio: ['ignore', log, 'pipe'] }))
     this.#agents.push(agent)
     return agent
   }

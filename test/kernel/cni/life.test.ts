@@ -47,6 +47,14 @@ describe('what runtimes find', () => {
     await agent.until('the shim', () => existsSync(shim))
   })
 
+  test('is served by an agent whose log is not read, which ends all the same', async () => {
+    const agent = await of.readyUnread()
+    expect(ips(of.add({ pod: 'a' }))).toContain('10.1.1.1/32')
+    expect(of.succeeds({ pod: 'a' }, 'ping -c 1 -W 2 192.0.2.1')).toBe(true)
+    for (let times = 0; times < 20; times++) expect(of.call('ADD', { pod: 'a' }).status).toBe(0)
+    expect(await agent.stop()).toBe(0)
+  })
+
   test('the socket is there again after another process removed it', async () => {
     const agent = await of.ready()
     rmSync(join(of.machine.state, 'cni.sock'))

@@ -51,15 +51,26 @@ export class CniNode {
   }
 
   agent(): AgentProcess {
-    return this.machine.agent('--cni-conf-dir', this.confDir, '--cni-bin-dir', this.binDir)
+    return this.machine.agent(...this.#flags)
   }
 
   /** One that serves. */
   async ready(): Promise<AgentProcess> {
     const agent = this.agent()
     await agent.event('dataplane.ready')
-    await agent.until('the network configuration', () => existsSync(join(this.confDir, '10-netplane.conflist')))
+    await this.#installed(agent)
     return agent
+  }
+
+  /** One that serves, and whose log is not read. */
+  async readyUnread(): Promise<AgentProcess> {
+    const agent = this.machine.agentUnread(...this.#flags)
+    await this.#installed(agent)
+    return agent
+  }
+
+  async #installed(agent: AgentProcess): Promise<void> {
+    await agent.until('the network configuration', () => existsSync(join(this.confDir, '10-netplane.conflist')))
   }
 
   netns({ pod, id = `${pod}-1` }: Sandbox): string {
@@ -121,6 +132,10 @@ export class CniNode {
   held(range = '10-1-1-0-28'): string[] {
     const raw: unknown = JSON.parse(readFileSync(join(this.machine.state, 'cni', 'ranges', `${range}.json`), 'utf8'))
     return [...parseIPBlock(isObject(raw) ? raw : {}).held.values()].map(({ containerId }) => containerId)
+  }
+
+  get #flags(): readonly string[] {
+    return ['--cni-conf-dir', this.confDir, '--cni-bin-dir', this.binDir]
   }
 
   get #shim(): string {
