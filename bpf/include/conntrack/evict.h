@@ -96,9 +96,9 @@ static __always_inline bool is_evicted_first(const struct ct_value *v, __u8 prot
 	return (answered ^ 1) | over;
 }
 
-/* The table is full: a flow goes, of those that were entered longest ago as far as np_recent knows. True: there is room
- * for an entry. Writes eviction. */
-NP_GLOBAL int make_room(void)
+/* The table is full: a flow goes, of those that were entered longest ago as far as np_recent knows. `enough`: flows in
+ * use that tell that all are. True: there is room for an entry. Writes eviction. */
+NP_GLOBAL int make_room(__u32 enough)
 {
 	struct scratch *s = scratch_take();
 	struct pressure *pressure;
@@ -136,7 +136,7 @@ NP_GLOBAL int make_room(void)
 		}
 	}
 	/* in use: it goes only where all that were looked at are, and that many */
-	if ((FOR_FLOOR || e->found < EVICT_TRIES) && s->now < e->seen + 2 * CT_FRESH_NS)
+	if ((FOR_FLOOR || e->found < enough) && s->now < e->seen + 2 * CT_FRESH_NS)
 		return false;
 	slot = e->idle;
 	recent = bpf_map_lookup_elem(&np_recent, &slot);
@@ -147,6 +147,12 @@ NP_GLOBAL int make_room(void)
 	if (v)
 		evict(s, v, slot);
 	return true;
+}
+
+/* Flows that come close behind each other are all in use: two looks further on tell more, at last of half as many. */
+static __always_inline bool has_room(void)
+{
+	return make_room(EVICT_TRIES) || make_room(EVICT_TRIES) || (!FOR_FLOOR && make_room(EVICT_TRIES / 2));
 }
 
 #endif

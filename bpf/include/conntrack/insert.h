@@ -46,6 +46,19 @@ static __always_inline __u8 brought_bit(const struct scratch *s)
 	return s->hook == TO_WORKLOAD && !s->told ? CT_BROUGHT : 0;
 }
 
+/* An entry that is not there yet; in a full table another flow makes room. */
+static __always_inline long entry_add(const struct ct_key *key, const struct ct_value *v)
+{
+	long err = bpf_map_update_elem(&np_ct, key, v, BPF_NOEXIST);
+
+	/* another CPU may take the room that this one has made */
+#pragma unroll
+	for (int i = 0; i < (FOR_FLOOR ? 1 : 2); i++)
+		if (err == -E2BIG && has_room())
+			err = bpf_map_update_elem(&np_ct, key, v, BPF_NOEXIST);
+	return err;
+}
+
 /* Enters s->draft.v under the packet's own tuple, unless a live flow is there. Reads dst; writes draft.v, syn. */
 static __noinline enum verdict flow_enter_own(struct __sk_buff *skb, struct scratch *s)
 {
@@ -76,9 +89,7 @@ static __noinline enum verdict flow_enter_own(struct __sk_buff *skb, struct scra
 	}
 	back->wscale = WSCALE_UNKNOWN;
 	ct_note_ack(leg, &s->p);
-	err = bpf_map_update_elem(&np_ct, &s->key, v, BPF_NOEXIST);
-	if (err == -E2BIG && make_room())
-		err = bpf_map_update_elem(&np_ct, &s->key, v, BPF_NOEXIST);
+	err = entry_add(&s->key, v);
 	if (!err) {
 		recent_note(s, &s->key);
 		return FLOW_MADE;
@@ -217,9 +228,7 @@ static __noinline enum drop flow_enter_peer(struct scratch *s)
 	long err;
 
 	opaque(dir); /* the verifier does not know what the function may return */
-	err = bpf_map_update_elem(&np_ct, &s->draft.peer_key, peer, BPF_NOEXIST);
-	if (err == -E2BIG && make_room())
-		err = bpf_map_update_elem(&np_ct, &s->draft.peer_key, peer, BPF_NOEXIST);
+	err = entry_add(&s->draft.peer_key, peer);
 	if (!err)
 		return DROP_NONE;
 	known = bpf_map_lookup_elem(&np_ct, &s->draft.peer_key);
