@@ -9,7 +9,7 @@
  * leaves while another gets it would have to say both: the latter gets a twin of it first.
  *
  * A new endpoint gets its identity together with its rulesets, after prefixes have moved: until then a prefix of its
- * whole address keeps the identity that it had. */
+ * whole address keeps the identity that it had, where the table has place for it. */
 import { addrBits, isV4, prefixKey } from '#lib/base/ip.ts'
 import { PrefixMap } from '#lib/base/prefix-map.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'

@@ -82,16 +82,18 @@ function withRest(rows: readonly AddressRow[], others: readonly AddressRow[]): r
 
 /** The last word of each row that stays. */
 function wholeOf(steps: readonly PolicyStep[]): Whole {
-  const gone = new Set(steps.flatMap((step) => (step.kind === 'delete' ? step.rows.map(rowKey) : [])))
-  const rows = steps
-    .flatMap((step): readonly PolicyRow[] => (step.kind === 'epoch' || step.kind === 'delete' ? [] : step.rows))
-    .filter((row) => gone.size === 0 || !gone.has(rowKey(row)))
-  const ends = new Map(rows.flatMap((row) => (row.table === 'ends' ? [[row.key.addr, row] as const] : [])))
-  const nets = new Map(rows.flatMap((row) => (row.table === 'nets' ? [[rowKey(row), row] as const] : [])))
+  const whole = new Map<string, PolicyRow>()
+  for (const step of steps) {
+    if (step.kind === 'epoch') continue
+    for (const row of step.rows)
+      if (step.kind === 'delete') whole.delete(rowKey(row))
+      else whole.set(rowKey(row), row)
+  }
+  const rows = [...whole.values()]
   return {
     sets: rows.filter((row): row is SetRow => row.table !== 'ends' && row.table !== 'nets' && row.table !== 'hosts'),
-    nets: [...nets.values()],
-    ends: [...ends.values()],
+    nets: rows.filter((row) => row.table === 'nets'),
+    ends: rows.filter((row) => row.table === 'ends'),
     hosts: rows.filter((row) => row.table === 'hosts'),
   }
 }

@@ -21,7 +21,7 @@ export interface TransitionRows {
   coarser(): readonly SetRow[]
   /** addresses and prefixes get the identities that they keep */
   settled(): readonly AddressRow[]
-  /** prefixes that are as those around them, wide ones first */
+  /** prefixes that are as those around them, or that new endpoints needed meanwhile; wide ones first */
   prefixes(): readonly PolicyRow[]
   /** endpoints get, instead of twins, the rulesets that they keep */
   untwinned(): readonly EndpointRow[]

@@ -115,7 +115,7 @@ export class WrittenRows {
     return rows
   }
 
-  /** Rows of prefixes that are as those around them, wide ones first. */
+  /** Rows of prefixes that are as those around them, or that new endpoints needed meanwhile; wide ones first. */
   takeGoneNets(): readonly NetRow[] {
     const rows = [...this.#goneNets.values()].sort((a, b) => depthOf(a.key.cidr) - depthOf(b.key.cidr))
     this.#goneNets.clear()
