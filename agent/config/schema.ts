@@ -202,7 +202,7 @@ export const fields = {
   mapAffinity: mapSize(
     'bpfMapSizeNATAffinity',
     16_384,
-    'Clients of services with session affinity. The least used make room for new ones.',
+    'Clients of services with session affinity, at least 256 for each CPU. The least used make room for new ones.',
   ),
   mapAddresses: mapSize(
     'bpfMapSizeRoute',

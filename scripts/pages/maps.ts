@@ -24,6 +24,7 @@ export function mapsPage(): string {
 
 Pinned below \`/sys/fs/bpf/netplane/maps\`. Who writes and reads each, and what its fields mean, stands at its definition in
 \`bpf/include/maps\` and \`bpf/include/types\`. Bytes; numbers in network order are \`__be16\` and \`__be32\`, addresses 16 bytes with IPv4 mapped.
+An LRU map has at least 256 entries for each CPU of the node.
 
 | map | type | entries | key | value |
 | --- | --- | --- | --- | --- |
