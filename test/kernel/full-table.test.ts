@@ -132,6 +132,20 @@ describe.each(families)('$name', (f) => {
     expect(openEntries()).toBe(ROOM)
   })
 
+  test('flows with one entry and with two, in any order, find room twenty times over, whether they are answered or not', () => {
+    const before = counter('DROP_FLOW_INSERT')
+    for (const answered of [true, false])
+      for (let number = 0; number < 20 * ROOM; number++) {
+        const two = Math.imul(number, 2_654_435_761) >>> 31 === 1
+        const [client, server] = [at(f.secondPod, 20_000 + number), two ? at(f.vip, 80) : at(f.pod, 8080)]
+        send(tcp(client, server, { flags: 'S' }))
+        if (!answered) continue
+        send(tcp(at(f.pod, 8080), client, { flags: 'SA', ack: 1001 }))
+        send(tcp(client, server, { flags: 'A', seq: 1001, ack: 1001 }))
+      }
+    expect(counter('DROP_FLOW_INSERT')).toBe(before)
+  })
+
   test('what has ended makes room before what is idle', () => {
     for (let number = 0; number < ROOM / 2; number++) open(f, 10_000 + number)
     age(IDLE_MS)

@@ -130,6 +130,7 @@ struct scratch {
 	__u32 recent_at;   /* in np_recent, the next slot of this program's block */
 	__u32 recent_left; /* of it */
 	__u32 recent_free; /* 1 + slot of the flow that went last, which the next one takes; 0: that one has */
+	__u32 recent_dead; /* the same of a slot whose flow was gone when it was looked at */
 };
 
 /* Written and read within one packet's programs, each object's own. Nothing on this CPU runs them meanwhile: where

@@ -32,14 +32,30 @@ static __always_inline __u32 recent_next(struct scratch *s)
 	return s->recent_at++ & cfg.recent_mask;
 }
 
-static __always_inline void recent_note(struct scratch *s, const struct ct_key *key)
+/* The flow at s->key takes a slot that no flow has, where one is known: in any other it would take the place of a flow
+ * that is there, which no flow would find again. */
+NP_GLOBAL int recent_note(void)
 {
-	__u32 slot = s->recent_free ? s->recent_free - 1 : recent_next(s);
-	struct ct_key *recent = bpf_map_lookup_elem(&np_recent, &slot);
+	struct scratch *s = scratch_take();
+	struct ct_key *recent;
+	__u32 slot;
 
-	s->recent_free = 0;
+	if (!s)
+		return 0;
+	slot = (s->recent_free ? s->recent_free : s->recent_dead) - 1;
+	if (s->recent_free)
+		s->recent_free = 0;
+	else
+		s->recent_dead = 0;
+	recent = bpf_map_lookup_elem(&np_recent, &slot);
+	/* none is known, or another CPU has come round to it */
+	if (!recent || bpf_map_lookup_elem(&np_ct, recent)) {
+		slot = recent_next(s);
+		recent = bpf_map_lookup_elem(&np_recent, &slot);
+	}
 	if (recent)
-		*recent = *key;
+		*recent = s->key;
+	return 0;
 }
 
 /* Is it the other entry of the translated flow at this key? */
@@ -54,8 +70,7 @@ static __always_inline bool is_pair(const struct ct_value *peer, const struct ct
 	       other.hi_port == of->hi_port;
 }
 
-/* Takes out the flow `victim` and its other entry. The next flow has its slot of np_recent: in any other it would take
- * the place of a flow that is there, which no flow would find again. Writes eviction. */
+/* Takes out the flow `victim` and its other entry. The next flow has its slot of np_recent. Writes eviction. */
 static __noinline void evict(struct scratch *s, const struct ct_value *v, __u32 slot)
 {
 	const bool translated = (v->leg[0].flags | v->leg[1].flags) & LEG_NAT;
@@ -64,6 +79,8 @@ static __noinline void evict(struct scratch *s, const struct ct_value *v, __u32 
 	const __u16 lane = v->lane;
 	struct ct_value *peer;
 
+	if (s->recent_free)
+		s->recent_dead = s->recent_free;
 	s->recent_free = slot + 1;
 	bpf_map_delete_elem(&np_ct, &s->eviction.victim);
 	count_slot(DROP_MAX + COUNT_EVICTED);
@@ -123,8 +140,10 @@ NP_GLOBAL int make_room(__u32 enough)
 			return false;
 		e->victim = *recent;
 		v = bpf_map_lookup_elem(&np_ct, &e->victim);
-		if (!v)
+		if (!v) {
+			s->recent_dead = slot + 1;
 			continue;
+		}
 		if (is_evicted_first(v, e->victim.proto)) {
 			evict(s, v, slot);
 			return true;

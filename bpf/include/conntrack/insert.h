@@ -46,16 +46,27 @@ static __always_inline __u8 brought_bit(const struct scratch *s)
 	return s->hook == TO_WORKLOAD && !s->told ? CT_BROUGHT : 0;
 }
 
-/* An entry that is not there yet; in a full table another flow makes room. */
-static __always_inline long entry_add(const struct ct_key *key, const struct ct_value *v)
+/* Enters s->draft.v at s->key, or s->draft.peer at its own, where no entry is yet; in a full table another flow makes
+ * room. 0, or the error of the update. Writes eviction. */
+NP_GLOBAL int entry_add(__u32 is_peer)
 {
-	long err = bpf_map_update_elem(&np_ct, key, v, BPF_NOEXIST);
+	struct scratch *s = scratch_take();
+	const struct ct_value *v;
+	const struct ct_key *key;
+	long err;
 
+	if (!s)
+		return -ENOMEM;
+	key = is_peer ? &s->draft.peer_key : &s->key;
+	v = is_peer ? &s->draft.peer : &s->draft.v;
+	err = bpf_map_update_elem(&np_ct, key, v, BPF_NOEXIST);
 	/* another CPU may take the room that this one has made */
 #pragma unroll
-	for (int i = 0; i < (FOR_FLOOR ? 1 : 2); i++)
-		if (err == -E2BIG && has_room())
-			err = bpf_map_update_elem(&np_ct, key, v, BPF_NOEXIST);
+	for (int i = 0; i < (FOR_FLOOR ? 1 : 2); i++) {
+		if (err != -E2BIG || !has_room())
+			break;
+		err = bpf_map_update_elem(&np_ct, key, v, BPF_NOEXIST);
+	}
 	return err;
 }
 
@@ -89,9 +100,9 @@ static __noinline enum verdict flow_enter_own(struct __sk_buff *skb, struct scra
 	}
 	back->wscale = WSCALE_UNKNOWN;
 	ct_note_ack(leg, &s->p);
-	err = entry_add(&s->key, v);
+	err = entry_add(false);
 	if (!err) {
-		recent_note(s, &s->key);
+		recent_note();
 		return FLOW_MADE;
 	}
 	known = bpf_map_lookup_elem(&np_ct, &s->key);
@@ -170,7 +181,7 @@ static __noinline struct ct_value *flow_peer(struct scratch *s, const struct ct_
 	return peer && peer->leg[*dir & 1].flags & LEG_NAT && ct_tuple_eq(&peer->out, out) ? peer : 0;
 }
 
-/* A full table may have lost the backend's view alone: the client's next packet brings it back.
+/* A full table may have lost the backend's view alone: the client's next packet for which there is room brings it back.
  * Reads key; writes draft, dst. */
 static __noinline void peer_restore(struct scratch *s, const struct ct_value *v)
 {
@@ -228,7 +239,7 @@ static __noinline enum drop flow_enter_peer(struct scratch *s)
 	long err;
 
 	opaque(dir); /* the verifier does not know what the function may return */
-	err = entry_add(&s->draft.peer_key, peer);
+	err = entry_add(true);
 	if (!err)
 		return DROP_NONE;
 	known = bpf_map_lookup_elem(&np_ct, &s->draft.peer_key);
@@ -239,7 +250,7 @@ static __noinline enum drop flow_enter_peer(struct scratch *s)
 					       ct_tuple_eq(&known->out, &peer->out))) {
 		port_find(dir);
 		peer_make();
-		if (!bpf_map_update_elem(&np_ct, &s->draft.peer_key, peer, BPF_NOEXIST))
+		if (!entry_add(true))
 			return DROP_NONE;
 		if (!is_over)
 			return DROP_PORT_COLLISION;

@@ -12,7 +12,7 @@
 /* flows; read by all tc programs. The agent deletes what has expired; when the table is full, a new flow takes the
  * place of one that np_recent names (conntrack/evict.h) */
 NP_TABLE(np_ct, struct ct_key, struct ct_value, 512000);
-/* keys of flows, the last ones entered; a slot is written over by each RECENT_FLOWS-th flow, or more often */
+/* keys of flows, the last ones entered; while the table is full a flow's slot is that of one that has gone */
 NP_ARRAY(np_recent, struct ct_key, RECENT_FLOWS);
 NP_ARRAY(np_pressure, struct pressure, 1);
 /* bounded by LRU eviction; written and read by the slow paths alone */
