@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which of the agent's own pages are served, and where the settings want them. Layer: agent. */
-import type { Health } from '#lib/obs/health.ts'
-import type { Page, Pages } from '#lib/obs/http.ts'
-import type { Metrics } from '#lib/obs/metrics.ts'
+import type { Pages } from '#lib/obs/http.ts'
 import { defaultConfig, type Config, type Served } from '../config/config.ts'
 import type { Listener } from './listeners.ts'
 import type { AgentOptions } from '../run/options.ts'
@@ -48,24 +46,9 @@ export function ownListeners(listening: Listening, pages: PagesOf): Map<string, 
   return wanted
 }
 
-export function healthPages(health: Health): Pages {
-  return { '/liveness': () => verdict(health, 'live'), '/readiness': () => verdict(health, 'ready') }
-}
-
 /** /policy/rules: by number, as programs record it, which rule of which policy that is. For netplanectl. */
 export function policyPages(ruleNames: () => ReadonlyMap<number, string>): Pages {
   return {
     '/policy/rules': () => ({ status: 200, type: 'application/json', body: `${JSON.stringify(Object.fromEntries(ruleNames()))}\n` }),
   }
-}
-
-/** `make` is called when the first request for metrics can come. */
-export async function metricsPages(make: () => Promise<Metrics>): Promise<Pages> {
-  const metrics = await make()
-  return { '/metrics': async () => ({ status: 200, type: metrics.contentType, body: await metrics.text() }) }
-}
-
-function verdict(health: Health, what: 'ready' | 'live'): Page {
-  const report = health.report()
-  return { status: report[what] ? 200 : 503, type: 'application/json', body: `${JSON.stringify(report)}\n` }
 }

@@ -10,7 +10,8 @@ import type { Config } from '../config/config.ts'
 import { Listeners } from './listeners.ts'
 import type { AgentOptions } from '../run/options.ts'
 import { ProxyHealth } from './proxy-health.ts'
-import { healthPages, listening, metricsPages, ownListeners, policyPages } from './pages.ts'
+import { listening, ownListeners, policyPages } from './pages.ts'
+import { healthPages, metricsPages } from '#lib/obs/pages.ts'
 
 export interface HttpServersOptions {
   readonly options: Pick<AgentOptions, 'healthPort' | 'metricsPort'>

@@ -18,7 +18,7 @@ import type { AgentOptions } from './options.ts'
 import { passOf } from './pass.ts'
 import { setUpPods } from './pods-setup.ts'
 import { serveMetrics } from './serve-metrics.ts'
-import { taskOf, type Task } from './task-group.ts'
+import { taskOf, type Task } from '#lib/base/async/task-group.ts'
 import { tellStatus } from './tell-status.ts'
 
 const SETTLED_MS = 5000

@@ -12,7 +12,7 @@ import type { ClusterSide } from './cluster-side.ts'
 import type { DataplaneSetup } from './dataplane-setup.ts'
 import { nodeSink } from './node-sink.ts'
 import type { AgentOptions } from './options.ts'
-import { taskOf, type Task } from './task-group.ts'
+import { taskOf, type Task } from '#lib/base/async/task-group.ts'
 
 export interface PodsSetupOptions {
   readonly options: AgentOptions

@@ -11,7 +11,7 @@ import { ownKernel, type NodeKernel } from './node-kernel.ts'
 import { openNodeSide } from './node-side.ts'
 import type { AgentOptions } from './options.ts'
 import { serveMetrics } from './serve-metrics.ts'
-import { runTaskGroup } from './task-group.ts'
+import { runTaskGroup } from '#lib/base/async/task-group.ts'
 import { tellStatus } from './tell-status.ts'
 
 export interface RunOptions {

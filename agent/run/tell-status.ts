@@ -8,7 +8,7 @@ import type { StatusOptions } from '../report/status.ts'
 import type { ClusterSide } from './cluster-side.ts'
 import { agentRole, type AgentOptions } from './options.ts'
 import { cniReadyFile } from './state-files.ts'
-import { aborted, runTaskGroup, taskOf, type Task } from './task-group.ts'
+import { aborted, runTaskGroup, taskOf, type Task } from '#lib/base/async/task-group.ts'
 
 export interface TellStatusOptions extends Pick<StatusOptions, 'cuts' | 'running' | 'firewalls'> {
   readonly options: AgentOptions

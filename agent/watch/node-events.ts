@@ -19,7 +19,7 @@ import type { Interfaces } from '../interfaces/table.ts'
 import { podDevices } from '../node/firewall/pod-devices.ts'
 import { SuspendDetector, type Absence } from './suspend-detector.ts'
 import type { AgentSource } from '../run/sources.ts'
-import type { Task } from '../run/task-group.ts'
+import type { Task } from '#lib/base/async/task-group.ts'
 import type { DataplaneSetup } from '../run/dataplane-setup.ts'
 
 export interface NodeEventsOptions {

@@ -5,7 +5,7 @@ import type { Health } from '#lib/obs/health.ts'
 import type { Periods } from '../config/config.ts'
 import { TABLES } from '../dataplane/generation-tables.ts'
 import { limitYoung } from '../node/memory.ts'
-import type { Task } from '../run/task-group.ts'
+import type { Task } from '#lib/base/async/task-group.ts'
 import type { DataplaneSetup } from '../run/dataplane-setup.ts'
 
 /** How often it is asked whether a comparison with the kernel is due. */

@@ -4,7 +4,8 @@ import { parsePort } from '#lib/base/ip.ts'
 import { Health } from '#lib/obs/health.ts'
 import { Metrics } from '#lib/obs/metrics.ts'
 import { defaultConfig } from '#agent/config/config.ts'
-import { healthPages, listening, metricsPages, ownListeners, policyPages } from '#agent/http/pages.ts'
+import { listening, ownListeners, policyPages } from '#agent/http/pages.ts'
+import { healthPages, metricsPages } from '#lib/obs/pages.ts'
 
 const pages = () => ({})
 

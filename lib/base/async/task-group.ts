@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Runs several tasks that only end when their signal aborts. Layer: agent. */
+/** Runs several tasks that only end when their signal aborts. Layer: lib/base. */
 
 export type Task = (stop: AbortSignal) => Promise<void>
 

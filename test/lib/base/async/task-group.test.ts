@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from 'vitest'
-import { aborted, runTaskGroup } from '#agent/run/task-group.ts'
+import { aborted, runTaskGroup } from '#lib/base/async/task-group.ts'
 
 test('all end with the signal', async () => {
   const stop = new AbortController()
