@@ -4,16 +4,15 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { configPage } from '#agent/config/docs.ts'
-import { crdsPage } from './pages/crds.ts'
 import { dropsPage } from './pages/drops.ts'
 import { mapsPage } from './pages/maps.ts'
 import { metricsPage } from './pages/metrics.ts'
-import { rbacPage } from './pages/rbac.ts'
+import { nodeManifestPage } from './pages/manifests.ts'
 
 /** Path from the repository's root → text. */
 export const pages: ReadonlyMap<string, () => string | Promise<string>> = new Map<string, () => string | Promise<string>>([
-  ['deploy/crds.yaml', crdsPage],
-  ['deploy/rbac.yaml', rbacPage],
+  ['deploy/manifests/netplane.yaml', () => nodeManifestPage('Netplane')],
+  ['deploy/manifests/netplane-chained.yaml', () => nodeManifestPage('Chained')],
   ['docs/generated/config.md', configPage],
   ['docs/generated/drops.md', dropsPage],
   ['docs/generated/maps.md', mapsPage],

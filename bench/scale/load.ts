@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Puts a large cluster into a real API server. Layer: bench. */
-import { join } from 'node:path'
 import type { ApiClient } from '#lib/api/client.ts'
 import { namedOf, type ApiObject } from '#lib/api/resource.ts'
-import { packageRoot } from '#lib/base/os/package.ts'
 import { mustRun } from '../../lab/processes/command.ts'
+import { isDefinition, listOf, manifest } from '../../testkit/kubernetes/manifest.ts'
 import { statusOf } from './objects.ts'
 
 /** What a server of two processors has in hand at a time without making a client wait. */
@@ -12,7 +11,7 @@ const AT_ONCE = 64
 
 /** Our kinds, and FelixConfiguration with these settings. */
 export async function define(client: ApiClient, kubectl: readonly string[], settings: Readonly<Record<string, unknown>>): Promise<void> {
-  await mustRun([...kubectl, 'apply', '--server-side', '-f', join(packageRoot(), 'deploy/crds.yaml')])
+  await mustRun([...kubectl, 'apply', '--server-side', '-f', '-'], { input: listOf(manifest().filter(isDefinition)) })
   await mustRun([...kubectl, 'wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
   await client.create({ apiVersion: 'netplane.io/v3', kind: 'FelixConfiguration', metadata: { name: 'default' }, spec: settings })
 }

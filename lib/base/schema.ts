@@ -36,6 +36,9 @@ export interface Schema extends Constraint {
   readonly additionalProperties?: Schema
   readonly items?: Schema
   readonly 'x-kubernetes-int-or-string'?: true
+  readonly 'x-kubernetes-preserve-unknown-fields'?: true
+  readonly 'x-kubernetes-list-type'?: 'map' | 'set' | 'atomic'
+  readonly 'x-kubernetes-list-map-keys'?: readonly string[]
   readonly 'x-kubernetes-validations'?: readonly Condition[]
   /** of a text that no pattern describes */
   readonly example?: string

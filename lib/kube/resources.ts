@@ -22,12 +22,16 @@ export interface Column {
 }
 
 export interface Resource {
+  readonly group: string
+  readonly version: string
   readonly kind: string
   readonly plural: string
   readonly short: readonly string[]
   readonly namespaced: boolean
   readonly doc: string
   readonly spec: Schema
+  /** a part of its own, with rights of its own; undefined: there is none */
+  readonly status?: Schema
   readonly columns: readonly Column[]
   /** of the whole object */
   readonly conditions: readonly Condition[]
@@ -39,11 +43,15 @@ export interface Resource {
 
 type Described = Pick<Resource, 'kind' | 'plural' | 'doc' | 'spec'> & Partial<Resource>
 
-function resource(described: Described): Resource {
-  return { short: [], namespaced: false, columns: [], conditions: [], fixed: [], ...described }
+export function resource(described: Described): Resource {
+  return { group: GROUP, version: VERSION, short: [], namespaced: false, columns: [], conditions: [], fixed: [], ...described }
 }
 
-function column(name: string, type: Column['type'] = 'string', path = `.spec.${name.charAt(0).toLowerCase()}${name.slice(1)}`): Column {
+export function column(
+  name: string,
+  type: Column['type'] = 'string',
+  path = `.spec.${name.charAt(0).toLowerCase()}${name.slice(1)}`,
+): Column {
   return { name, type, path }
 }
 
@@ -184,7 +192,7 @@ const ADDRESSES: readonly Resource[] = [
   }),
 ]
 
-const IS_DEFAULT: Condition = { rule: "self.metadata.name == 'default'", message: 'metadata.name must be default' }
+export const IS_DEFAULT: Condition = { rule: "self.metadata.name == 'default'", message: 'metadata.name must be default' }
 
 /** `felix`: the settings of the agent, which are its own business. */
 export function resources(felix: Schema): readonly Resource[] {

@@ -26,7 +26,7 @@ export class LabApiServer implements AsyncDisposable {
   readonly plane: ControlPlane
   /** as an administrator */
   readonly client: ApiClient
-  /** of agents: the rights that deploy/rbac.yaml gives, and no other */
+  /** of agents: the rights that deploy/manifests gives, and no other */
   readonly kubeconfig: string
   /** what is to be written once the server is back */
   readonly #waiting: (() => Promise<void>)[] = []

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A whole agent with the rights of deploy/rbac.yaml, and what kubectl shows of its node. Layer: test. */
+/** A whole agent with the rights that deploy/ gives, and what kubectl shows of its node. Layer: test. */
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,8 +16,9 @@ import { felix } from '../kernel/agent/manifests.ts'
 import { kubernetesPrograms } from '../../testkit/kubernetes/build/programs.ts'
 import { AgentProcess } from '../../testkit/base/scratch-node.ts'
 import { tokenFor } from './accounts.ts'
-import { manifests, put } from './definitions.ts'
+import { put } from './definitions.ts'
 import { LoopbackCluster } from '../../testkit/kubernetes/loopback-cluster.ts'
+import { manifest, NAME, NAMESPACE } from '../../testkit/kubernetes/manifest.ts'
 
 const BUILD_MS = 30 * 60_000
 const POD = { apiVersion: 'v1', kind: 'Pod', namespace: 'default', name: 'web' } as const
@@ -39,8 +40,7 @@ beforeAll(async () => {
   programs = await kubernetesPrograms()
   cluster = await LoopbackCluster.start({ programs, folder: join(folder, 'cluster') })
   client = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
-  await put(client, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'netplane-system' } })
-  for (const file of ['crds', 'rbac']) for (const object of manifests(file)) await put(client, object)
+  for (const object of manifest()) if (object.kind !== 'DaemonSet') await put(client, object)
   await put(client, { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace: 'default', name: 'default' } })
   await put(client, { apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1' } })
   const address = { addresses: [{ type: 'InternalIP', address: '198.51.100.1' }] }
@@ -76,7 +76,7 @@ function sh(script: string): void {
 }
 
 async function accountKubeconfig(): Promise<string> {
-  const account = await client.get({ apiVersion: 'v1', kind: 'ServiceAccount', namespace: 'netplane-system', name: 'netplane-agent' })
+  const account = await client.get({ apiVersion: 'v1', kind: 'ServiceAccount', namespace: NAMESPACE, name: NAME })
   return cluster.kubeconfig({ token: tokenFor(account, join(folder, 'cluster', 'accounts.key'), 3600) })
 }
 

@@ -21,8 +21,9 @@ import { felix } from '../kernel/agent/manifests.ts'
 import { links, PINS, rows } from '../kernel/agent/node.ts'
 import { kubernetesPrograms } from '../../testkit/kubernetes/build/programs.ts'
 import { AgentProcess, ScratchNode } from '../../testkit/base/scratch-node.ts'
-import { manifests, put } from './definitions.ts'
+import { put } from './definitions.ts'
 import { LoopbackCluster, PORT } from '../../testkit/kubernetes/loopback-cluster.ts'
+import { isDefinition, manifest } from '../../testkit/kubernetes/manifest.ts'
 
 const BUILD_MS = 30 * 60_000
 const PODS = isLong ? 2000 : 100
@@ -49,7 +50,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'netplane-churn-'))
   cluster = await LoopbackCluster.start({ programs: await kubernetesPrograms(), folder: join(folder, 'cluster') })
   client = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
-  for (const definition of manifests('crds')) await put(client, definition)
+  for (const definition of manifest().filter(isDefinition)) await put(client, definition)
   way = createServer((socket) => {
     const onward = connect(PORT, '127.0.0.1')
     for (const one of [socket, onward]) one.on('error', () => one.destroy())

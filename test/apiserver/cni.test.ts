@@ -17,8 +17,9 @@ import { waitFor } from '../../lab/wait.ts'
 import { felix } from '../kernel/agent/manifests.ts'
 import { kubernetesPrograms } from '../../testkit/kubernetes/build/programs.ts'
 import { AgentProcess } from '../../testkit/base/scratch-node.ts'
-import { manifests, put } from './definitions.ts'
+import { put } from './definitions.ts'
 import { LoopbackCluster } from '../../testkit/kubernetes/loopback-cluster.ts'
+import { isDefinition, manifest } from '../../testkit/kubernetes/manifest.ts'
 
 const BUILD_MS = 30 * 60_000
 
@@ -34,7 +35,7 @@ beforeAll(async () => {
   sh('ip link add eth0 type veth peer name wire0; ip addr add 192.0.2.1/24 dev eth0; ip link set eth0 up; ip link set wire0 up')
   cluster = await LoopbackCluster.start({ programs: await kubernetesPrograms(), folder: join(folder, 'cluster') })
   client = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
-  for (const definition of manifests('crds')) await put(client, definition)
+  for (const definition of manifest().filter(isDefinition)) await put(client, definition)
   const pool = { apiVersion: 'netplane.io/v3', kind: 'IPPool', metadata: { name: 'pods' }, spec: { cidr: '10.9.0.0/24' } }
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace: 'default', name: 'default' } }
   const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { namespace: 'default', name: 'a' } }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** deploy/crds.yaml in a real API server: it takes them, and what their schemas accept the parsers accept.
+/** Definitions of deploy/ in a real API server: it takes them, and what their schemas accept the parsers accept.
  * Layer: test. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,8 +19,8 @@ import { resources, type Resource } from '#lib/kube/resources.ts'
 import { felixSchema } from '#agent/config/open-api.ts'
 import { resolveConfig } from '#agent/config/resolve.ts'
 import { layerFrom } from '#agent/config/layers.ts'
-import { manifests } from './definitions.ts'
 import { LoopbackCluster } from '../../testkit/kubernetes/loopback-cluster.ts'
+import { isDefinition, manifest } from '../../testkit/kubernetes/manifest.ts'
 import { runCommand } from '../../lab/processes/command.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { kubernetesPrograms } from '../../testkit/kubernetes/build/programs.ts'
@@ -40,7 +40,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'netplane-crds-'))
   cluster = await LoopbackCluster.start({ programs: await kubernetesPrograms(), folder })
   client = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
-  for (const definition of manifests('crds')) await client.request(create(definition, {}))
+  for (const definition of manifest().filter(isDefinition)) await client.request(create(definition, {}))
   for (const { kind } of ALL) await served(kind)
 }, BUILD_MS)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** deploy/ in a real API server: it takes every manifest as it is, and the agent can do its work with what rbac.yaml
- * lets it do, and with nothing less. Layer: test. */
+/** deploy/ in a real API server: it takes every manifest as it is, and the agent can do its work with what they
+ * let it do, and with nothing less. Layer: test. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -21,16 +21,18 @@ import { NODE_NETWORK } from '#lib/kube/objects/node-network.ts'
 import type { Sink } from '#lib/store/source.ts'
 import { ApiBlocks } from '#agent/ipam/api-blocks.ts'
 import { parseOptions } from '#agent/run/options.ts'
+import type { RbacRule } from '#lib/render/account.ts'
+import { agentRules } from '#lib/render/agent-rights.ts'
 import { waitFor } from '../../lab/wait.ts'
-import { agentRules, type RbacRule } from '../../scripts/pages/rbac.ts'
 import { LoopbackCluster } from '../../testkit/kubernetes/loopback-cluster.ts'
 import { kubernetesPrograms } from '../../testkit/kubernetes/build/programs.ts'
+import { NAME, NAMESPACE } from '../../testkit/kubernetes/manifest.ts'
 import { tellAll } from './status/writes.ts'
 
 const BUILD_MS = 30 * 60_000
-const ACCOUNT = { apiVersion: 'v1', kind: 'ServiceAccount', namespace: 'netplane-system', name: 'netplane-agent' } as const
+const ACCOUNT = { apiVersion: 'v1', kind: 'ServiceAccount', namespace: NAMESPACE, name: NAME } as const
 const NODE = { apiVersion: 'v1', kind: 'Node' } as const
-const ROLE = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', name: 'netplane-agent' } as const
+const ROLE = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', name: NAME } as const
 
 let folder = ''
 let cluster: LoopbackCluster
@@ -39,12 +41,14 @@ let admin: ApiClient
 /** In the order in which kubectl takes them: the folder's own files by name, then the examples. */
 function manifests(): readonly (readonly [file: string, object: ApiObject])[] {
   const deploy = fileURLToPath(new URL('../../deploy', import.meta.url))
-  const files = [deploy, join(deploy, 'examples')].flatMap((dir) =>
-    readdirSync(dir)
-      .filter((name) => name.endsWith('.yaml'))
-      .sort()
-      .map((name) => join(dir, name)),
-  )
+  const files = ['manifests', 'examples']
+    .map((part) => join(deploy, part))
+    .flatMap((dir) =>
+      readdirSync(dir)
+        .filter((name) => name.endsWith('.yaml'))
+        .sort()
+        .map((name) => join(dir, name)),
+    )
   return files.flatMap((file) =>
     loadAll(readFileSync(file, 'utf8')).map((object) => [file.slice(deploy.length + 1), asApiObject(object)] as const),
   )
@@ -95,7 +99,7 @@ test('probes ask where health is served, whatever resources say', () => {
   const probes = [...text.matchAll(/"httpGet":\{"host":"127\.0\.0\.1","path":"[^"]*","port":(\d+)\}/g)].map(([, port = '']) => port)
   expect(probes).toHaveLength(2)
   const pinned = [...text.matchAll(/"name":"FELIX_HEALTH(\w+)","value":"([^"]*)"/g)].map(([, name, value]) => [name, value])
-  expect(Object.fromEntries(pinned)).toEqual({ ENABLED: 'true', HOST: 'localhost', PORT: probes[0] })
+  expect(Object.fromEntries(pinned)).toEqual({ ENABLED: 'true', HOST: '127.0.0.1', PORT: probes[0] })
   expect(probes[1]).toBe(probes[0])
 })
 
@@ -107,7 +111,7 @@ test('a container that has folders of the node may write them under SELinux', ()
       .filter(({ securityContext }) => !/"privileged":true|"seLinuxOptions":\{"type":"spc_t"/.test(JSON.stringify(securityContext)))
       .map(({ name }) => `${file}: ${String(name)}`),
   )
-  expect(daemonSets).toHaveLength(2)
+  expect(daemonSets).toHaveLength(3)
   expect(confined).toEqual([])
 })
 
@@ -118,9 +122,9 @@ test('docs/install.md has what the agent may do on its node, and which folders i
       page,
     ) ?? []
   const agent = manifests()
-    .filter(([file, { kind }]) => file === 'netplane.yaml' && kind === 'DaemonSet')
+    .filter(([file, { kind }]) => file === 'manifests/netplane.yaml' && kind === 'DaemonSet')
     .flatMap(([, object]) => containersOf(object))
-    .find(({ name }) => name === 'agent')
+    .find(({ name }) => name === NAME)
   const mounts = Array.isArray(agent?.['volumeMounts'])
     ? agent['volumeMounts'].filter(isObject).map(({ mountPath }) => String(mountPath))
     : []
@@ -129,18 +133,18 @@ test('docs/install.md has what the agent may do on its node, and which folders i
   expect(agent).toMatchObject({ securityContext: { capabilities: { add: capabilities.split(/, | and /) } } })
 })
 
-test('the lines that are there to be uncommented are taken, each where it belongs', async () => {
-  const text = readFileSync(fileURLToPath(new URL('../../deploy/netplane.yaml', import.meta.url)), 'utf8')
-  const objects = loadAll(text.replaceAll(/^( *)# (- \S+)$/gm, '$1$2')).map(asApiObject)
-  for (const object of objects) await apply(object)
-  const agent = objects
-    .filter(({ kind }) => kind === 'DaemonSet')
-    .flatMap(containersOf)
-    .find(({ name }) => name === 'agent')
-  const args = Array.isArray(agent?.['args']) ? agent['args'].map((arg) => String(arg).replace(/\$\(\w+\)/, 'x')) : []
+test('the chained variant is the usual one with its flag', () => {
+  const [usual = '', chained = ''] = ['netplane.yaml', 'netplane-chained.yaml'].map((name) =>
+    readFileSync(fileURLToPath(new URL(`../../deploy/manifests/${name}`, import.meta.url)), 'utf8'),
+  )
+  expect(chained.replace('            - --cni-chained\n', '')).toBe(usual)
+  const args = manifests()
+    .filter(([file, { kind }]) => file === 'manifests/netplane-chained.yaml' && kind === 'DaemonSet')
+    .flatMap(([, object]) => containersOf(object))
+    .flatMap(({ name, args: list }) =>
+      name === NAME && Array.isArray(list) ? list.map((arg) => String(arg).replace(/\$\(\w+\)/, 'x')) : [],
+    )
   expect(parseOptions(args)).toMatchObject({ kind: 'run', options: { cni: { chained: true } } })
-  const capabilities = { drop: ['ALL'], add: ['NET_ADMIN', 'NET_RAW', 'SYS_ADMIN', 'SYS_RESOURCE'] }
-  expect(agent).toMatchObject({ securityContext: { capabilities } })
 })
 
 /** Of a daemon set. */

@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest'
 import { listAt, textAt } from '../../lab/raw.ts'
 import { Cluster } from '../../testkit/kubernetes/cluster.ts'
-import { chainedManifests, importImage, install } from './installed.ts'
+import { CHAINED, importImage, install } from './installed.ts'
 import { Namespace } from './namespaces.ts'
 import { ask, HTTP_PORT, runPods, urlOf } from './pods.ts'
 
@@ -33,7 +33,7 @@ test(
     await using namespace = await Namespace.make(cluster, 'theirs')
     const { name } = namespace
     const [before] = await runPods(cluster, name, [{ name: 'before', node: 'a', labels: { app: 'web' } }])
-    await install(cluster, chainedManifests(cluster))
+    await install(cluster, CHAINED)
     await cluster.nodesReady()
     const [near, far] = await runPods(cluster, name, [
       { name: 'near', node: 'a', labels: { role: 'friend' }, gates: ['netplane.io/Programmed'] },

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What an administrator does with deploy/, step by step as docs/install.md has it. Layer: test. */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { packageRoot } from '#lib/base/os/package.ts'
 import { mapLimit } from '../../lab/processes/command.ts'
 import { command } from '../../testkit/base/command.ts'
 import type { Cluster } from '../../testkit/kubernetes/cluster.ts'
+import { MANIFEST, NAME, NAMESPACE } from '../../testkit/kubernetes/manifest.ts'
 import { CTR } from '../../testkit/kubernetes/node.ts'
 
 const DEPLOY = join(packageRoot(), 'deploy')
-export const OURS = 'netplane-system'
-export const DAEMON_SET = 'daemonset/netplane-agent'
+export const OURS = NAMESPACE
+export const DAEMON_SET = `daemonset/${NAME}`
+/** For an administrator whose pods stay another plugin's. */
+export const CHAINED = join(DEPLOY, 'manifests/netplane-chained.yaml')
 
 /** Into each node's containerd: there is no registry. */
 export async function importImage(cluster: Cluster): Promise<void> {
@@ -22,24 +25,13 @@ export async function importImage(cluster: Cluster): Promise<void> {
   )
 }
 
-/** deploy/ of an administrator whose pods stay another plugin's: with the line that is there for that. */
-export function chainedManifests(cluster: Cluster): string {
-  const folder = join(cluster.folder, 'deploy')
-  mkdirSync(folder)
-  for (const name of readdirSync(DEPLOY).filter((file) => file.endsWith('.yaml'))) {
-    const text = readFileSync(join(DEPLOY, name), 'utf8')
-    writeFileSync(join(folder, name), text.replace(/^( *)# (- --cni-chained)$/m, '$1$2'))
-  }
-  return folder
-}
-
 /** As docs/install.md says. */
-export async function install(cluster: Cluster, folder = DEPLOY): Promise<void> {
+export async function install(cluster: Cluster, manifest = MANIFEST): Promise<void> {
   const { host, port } = cluster.endpoint
   const example = readFileSync(join(DEPLOY, 'examples/cluster-services-endpoint.yaml'), 'utf8')
   const map = example.replace('api.internal.example.com', host).replace("'6443'", `'${port}'`)
-  for (const input of [map, map.replaceAll('netplane-operator', OURS)]) await cluster.kubectl(['apply', '-f', '-'], { input })
-  await cluster.kubectl(['apply', '-f', folder])
+  await cluster.kubectl(['apply', '-f', '-'], { input: map })
+  await cluster.kubectl(['apply', '-f', manifest])
   await rollout(cluster)
 }
 

@@ -54,7 +54,7 @@ function mounts(): string {
 
 /** The names of the daemon set's capabilities, as setpriv has them. */
 function capabilities(): string {
-  const daemonSet = loadAll(readFileSync(join(TOP, 'deploy/netplane.yaml'), 'utf8')).find(
+  const daemonSet = loadAll(readFileSync(join(TOP, 'deploy/manifests/netplane.yaml'), 'utf8')).find(
     (one) => isObject(one) && one['kind'] === 'DaemonSet',
   )
   const added = /"add":(\[[^\]]*\])/.exec(JSON.stringify(daemonSet))?.[1] ?? '[]'

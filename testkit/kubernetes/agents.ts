@@ -6,9 +6,8 @@ import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
 import { mapLimit } from '../../lab/processes/command.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { POD_CIDRS, type Cluster } from './cluster.ts'
+import { isDefinition, isRight, listOf, manifest, NAME, NAMESPACE } from './manifest.ts'
 
-const NAME = 'netplane-agent'
-const NAMESPACE = 'netplane-system'
 const HEALTH_PORT = 9099
 /** The kernel verifies programs again on each node, and nodes share the machine. */
 const READY_MS = 120_000
@@ -78,15 +77,12 @@ async function writeKubeconfig(cluster: Administered, path: string, bound: reado
 }
 
 async function applyDefinitions(cluster: Administered): Promise<void> {
-  await cluster.kubectl(['apply', '--server-side', '-f', join(packageRoot(), 'deploy/crds.yaml')])
+  await cluster.kubectl(['apply', '--server-side', '-f', '-'], { input: listOf(manifest().filter(isDefinition)) })
   await cluster.kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
 }
 
-/** As deploy/netplane.yaml does, but for the daemon set: here agents are processes. */
 async function applyAccount(cluster: Administered): Promise<void> {
-  const namespace = JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } })
-  await cluster.kubectl(['apply', '-f', '-'], { input: namespace })
-  await cluster.kubectl(['apply', '-f', join(packageRoot(), 'deploy/rbac.yaml')])
+  await cluster.kubectl(['apply', '-f', '-'], { input: listOf(manifest().filter(isRight)) })
 }
 
 function poolOf(cidr: string): object {

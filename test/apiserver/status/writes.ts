@@ -17,7 +17,7 @@ import { PodConditions } from '#agent/status/pod-conditions.ts'
 
 const NAME = { namespace: 'default', name: 'told' } as const
 const POD = { apiVersion: 'v1', kind: 'Pod', ...NAME } as const
-const AGENTS = { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace: 'netplane-system', name: 'netplane-agent' } as const
+const AGENTS = { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace: 'kube-system', name: 'netplane-node' } as const
 const EVENT = { apiVersion: 'v1', kind: 'Event' } as const
 
 /** As the agent of this node, which the server has. Rejects with what is refused. */

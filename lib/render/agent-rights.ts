@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/** deploy/rbac.yaml: what the agent may do with the API server, from what it watches and what it writes, and of
- * whose. Layer: scripts. */
-import { dump } from 'js-yaml'
-import { pluralOf } from '#lib/api/resource.ts'
-import { WATCHED } from '#lib/api/watch/watch-list.ts'
-
-const NAME = 'netplane-agent'
-const NAMESPACE = 'netplane-system'
-
-export interface RbacRule {
-  readonly apiGroups: readonly string[]
-  readonly resources: readonly string[]
-  readonly verbs: readonly string[]
-  readonly resourceNames?: readonly string[]
-}
+/** What the agent may do with the API server, from what it watches and what it writes, and of whose.
+ * Layer: lib/render (pure). */
+import { pluralOf } from '../api/resource.ts'
+import { WATCHED } from '../api/watch/watch-list.ts'
+import { account, type RbacRule } from './account.ts'
+import { labelsOf, NODE, type RenderInput } from './input.ts'
 
 /** Blocks of addresses that the node takes and gives back, and how the others hear of them; and its status. */
 const WRITES: readonly RbacRule[] = [
@@ -27,7 +18,7 @@ const WRITES: readonly RbacRule[] = [
 ]
 
 /** In its own namespace alone: how many agents are ready. */
-const OWN_READS: readonly RbacRule[] = [{ apiGroups: ['apps'], resources: ['daemonsets'], resourceNames: [NAME], verbs: ['get'] }]
+const OWN_READS: readonly RbacRule[] = [{ apiGroups: ['apps'], resources: ['daemonsets'], resourceNames: [NODE], verbs: ['get'] }]
 
 /** Of what the account may change of every node, whose it has to be: Kubernetes' roles cannot tell. */
 const OWNED = [
@@ -53,15 +44,15 @@ export function agentRules(): readonly RbacRule[] {
 }
 
 /** A policy, and that it is in force. */
-function ownedOnly({ group, version, resources, operations, node }: (typeof OWNED)[number]) {
+function ownedOnly({ group, version, resources, operations, node }: (typeof OWNED)[number], namespace: string) {
   const apiVersion = 'admissionregistration.k8s.io/v1'
-  const metadata = { name: `${NAME}-${resources[0].replace('/', '-')}` }
+  const metadata = { name: `${NODE}-${resources[0].replace('/', '-')}`, labels: labelsOf(NODE) }
   const extra = `request.userInfo.extra['${NODE_CLAIM}']`
   const spec = {
     failurePolicy: 'Fail',
     matchConstraints: { resourceRules: [{ apiGroups: [group], apiVersions: [version], resources, operations }] },
     matchConditions: [
-      { name: 'agent', expression: `request.userInfo.username == 'system:serviceaccount:${NAMESPACE}:${NAME}'` },
+      { name: 'agent', expression: `request.userInfo.username == 'system:serviceaccount:${namespace}:${NODE}'` },
       { name: 'of-a-node', expression: `has(request.userInfo.extra) && '${NODE_CLAIM}' in request.userInfo.extra` },
     ],
     variables: [{ name: 'node', expression: `${extra}[0]` }],
@@ -84,26 +75,10 @@ function ownedOnly({ group, version, resources, operations, node }: (typeof OWNE
   ]
 }
 
-/** A role, and that the agents have it. */
-function granted(kind: 'ClusterRole' | 'Role', metadata: object, rules: readonly RbacRule[]) {
-  const apiVersion = 'rbac.authorization.k8s.io/v1'
-  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind, name: NAME }
-  const subjects = [{ kind: 'ServiceAccount', name: NAME, namespace: NAMESPACE }]
+/** The account, its roles, and what admission keeps it to. */
+export function agentRights({ namespace }: Pick<RenderInput, 'namespace'>): readonly object[] {
   return [
-    { apiVersion, kind, metadata, rules },
-    { apiVersion, kind: `${kind}Binding`, metadata, roleRef, subjects },
+    ...account({ name: NODE, namespace, rules: agentRules(), ownRules: OWN_READS }),
+    ...OWNED.flatMap((owned) => ownedOnly(owned, namespace)),
   ]
-}
-
-export function rbacPage(): string {
-  const labels = { 'app.kubernetes.io/name': NAME, 'app.kubernetes.io/part-of': 'netplane' }
-  const own = { name: NAME, namespace: NAMESPACE, labels }
-  const documents = [
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: own },
-    ...granted('ClusterRole', { name: NAME, labels }, agentRules()),
-    ...granted('Role', own, OWN_READS),
-    ...OWNED.flatMap((owned) => ownedOnly(owned).map((document) => ({ ...document, metadata: { ...document.metadata, labels } }))),
-  ]
-  const text = documents.map((document) => dump(document, { lineWidth: 140, noRefs: true })).join('---\n')
-  return `# Made by scripts/generate-docs.ts from scripts/pages/rbac.ts: change it there.\n---\n${text}`
 }

@@ -1,33 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-/** deploy/crds.yaml: our kinds' schemas for an API server, from the shapes that parsers read by. Layer: scripts. */
-import { dump } from 'js-yaml'
-import type { Condition, Schema } from '#lib/base/schema.ts'
-import { GROUP, resources, VERSION, type Resource } from '#lib/kube/resources.ts'
-import { felixSchema } from '#agent/config/open-api.ts'
+/** CustomResourceDefinitions of our kinds, from the shapes that parsers read by. Layer: lib/render (pure). */
+import type { Condition, Schema } from '../base/schema.ts'
+import { OPERATOR_RESOURCES } from '../kube/operator-resources.ts'
+import { resources, type Resource } from '../kube/resources.ts'
 
-export function crdsPage(): string {
-  const documents = definitions().map((definition) => dump(definition, { lineWidth: 140, noRefs: true }))
-  return `# Made by scripts/generate-docs.ts from lib/kube and agent/config: change it there.\n---\n${documents.join('---\n')}`
+/** Of netplane.io/v3. `felix`: the settings of the agent, which are its own business. */
+export function definitions(felix: Schema): readonly object[] {
+  return resources(felix).map(definition)
 }
 
-/** CustomResourceDefinitions of all kinds. */
-export function definitions(): readonly unknown[] {
-  return resources(felixSchema()).map(definition)
+/** With those that the operator is told by. */
+export function allDefinitions(felix: Schema): readonly object[] {
+  return [...definitions(felix), ...OPERATOR_RESOURCES.map(definition)]
 }
 
-function definition(resource: Resource): unknown {
-  const { kind, plural, short, namespaced, columns, warning } = resource
+function definition(resource: Resource): object {
+  const { group, version, kind, plural, short, namespaced, columns, warning, status } = resource
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
-    metadata: { name: `${plural}.${GROUP}` },
+    metadata: { name: `${plural}.${group}` },
     spec: {
-      group: GROUP,
+      group,
       names: { kind, listKind: `${kind}List`, plural, singular: kind.toLowerCase(), ...(short.length > 0 && { shortNames: short }) },
       scope: namespaced ? 'Namespaced' : 'Cluster',
       versions: [
         {
-          name: VERSION,
+          name: version,
           served: true,
           storage: true,
           // the only way in which a server says something of a kind
@@ -36,6 +35,7 @@ function definition(resource: Resource): unknown {
             ...columns.map(({ name, type, path }) => ({ name, type, jsonPath: path })),
             { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
           ],
+          ...(status !== undefined && { subresources: { status: {} } }),
           schema: { openAPIV3Schema: rootSchema(resource) },
         },
       ],
@@ -43,12 +43,18 @@ function definition(resource: Resource): unknown {
   }
 }
 
-function rootSchema({ doc, spec, conditions, fixed }: Resource): Schema {
+function rootSchema({ doc, spec, status, conditions, fixed }: Resource): Schema {
   const isNeeded = spec.required !== undefined
   return {
     type: 'object',
     description: doc,
-    properties: { apiVersion: { type: 'string' }, kind: { type: 'string' }, metadata: { type: 'object' }, spec: withFixed(spec, fixed) },
+    properties: {
+      apiVersion: { type: 'string' },
+      kind: { type: 'string' },
+      metadata: { type: 'object' },
+      spec: withFixed(spec, fixed),
+      ...(status !== undefined && { status }),
+    },
     ...(isNeeded && { required: ['spec'] }),
     ...(conditions.length > 0 && { 'x-kubernetes-validations': conditions }),
   }
