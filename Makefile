@@ -13,7 +13,7 @@ BPF_FLAGS := -g -O2 -fno-strict-aliasing -target bpf -mcpu=v2 -Wall -Wextra -Wer
 BPF_OBJECTS := $(patsubst %.bpf.c,%.bpf.o,$(wildcard bpf/*.bpf.c bench/*.bpf.c)) bpf/host.floor.bpf.o bpf/workload.floor.bpf.o bpf/xdp.floor.bpf.o
 ADDON := build/Release/netplane_native.node
 SHIM := build/netplane-cni
-TS_SOURCES := $(shell find agent lib lab demo cli bench soak testkit native -name '*.ts' 2>/dev/null)
+TS_SOURCES := $(shell find agent lib lab demo cli operator bench soak testkit native -name '*.ts' 2>/dev/null)
 
 # In the order in which `make soak` runs them: the first have seeds.
 SEEDED_FORMS := manifests pods frames mutants

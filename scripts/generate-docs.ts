@@ -7,10 +7,17 @@ import { configPage } from '#agent/config/docs.ts'
 import { dropsPage } from './pages/drops.ts'
 import { mapsPage } from './pages/maps.ts'
 import { metricsPage } from './pages/metrics.ts'
-import { nodeManifestPage } from './pages/manifests.ts'
+import { customResourcesPage, nodeManifestPage, operatorCrdsPage, operatorPage } from './pages/manifests.ts'
 
 /** Path from the repository's root → text. */
 export const pages: ReadonlyMap<string, () => string | Promise<string>> = new Map<string, () => string | Promise<string>>([
+  ['deploy/operator/operator-crds.yaml', operatorCrdsPage],
+  ['deploy/operator/netplane-operator.yaml', operatorPage],
+  ['deploy/operator/custom-resources.yaml', () => customResourcesPage('Netplane')],
+  [
+    'deploy/operator/custom-resources-enterprise.yaml',
+    () => customResourcesPage('NetplaneEnterprise', { 'netplane.io/enterprise-version': 'v3.21.6' }),
+  ],
   ['deploy/manifests/netplane.yaml', () => nodeManifestPage('Netplane')],
   ['deploy/manifests/netplane-chained.yaml', () => nodeManifestPage('Chained')],
   ['docs/generated/config.md', configPage],

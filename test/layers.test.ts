@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** A layer and the layers its files may import; its own always. `types:` allows `import type` only. */
 const ALLOWED = tableOf(readFileSync(join(root, 'docs/architecture.md'), 'utf8'))
-const TOPS = ['lib', 'agent', 'lab', 'demo', 'cli', 'bench', 'soak', 'testkit', 'native', 'scripts']
+const TOPS = ['lib', 'agent', 'lab', 'demo', 'cli', 'operator', 'bench', 'soak', 'testkit', 'native', 'scripts']
 /** No I/O, clock or process in what must be pure. */
 const PURE = ['lib/model', 'lib/policy', 'agent/compile']
 

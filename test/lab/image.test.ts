@@ -79,6 +79,7 @@ function quoted(text: string): string {
 
 test.each([
   ['netplane-agent --version', /^netplane-agent \d+\.\d+\.\d+$/m],
+  ['netplane-operator --version', /^netplane-operator \d+\.\d+\.\d+$/m],
   ['netplanectl version', /^netplanectl \d+\.\d+\.\d+$/m],
   ['netplane-agent --node n1 --resources /tmp/resources --print-desired', /"workloads"/],
   ['iptables-legacy-save --version', /legacy/],

@@ -78,7 +78,7 @@ export const installationSpec = object({
   ),
   imagePath: field('Path of the images in the registry.', matching(/^[a-z0-9._/-]*$/, 'must be a path of an image')),
   imagePullSecrets: listed(
-    'Secrets of the namespace netplane-operator that images are pulled with.',
+    'Secrets of the namespace netplane-system that images are pulled with.',
     object({ name: required('Its name.', name) }),
     { most: 16 },
   ),
