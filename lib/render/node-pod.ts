@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The DaemonSet of the agents. Layer: lib/render (pure). */
-import { labelsOf, NODE, pullSecrets, type RenderInput } from './input.ts'
+import { endpointVariables, labelsOf, NODE, pullSecrets, type RenderInput } from './input.ts'
 
 /** On a node's loopback address alone. */
 const HEALTH_HOST = '127.0.0.1'
@@ -133,19 +133,10 @@ function agent(input: RenderInput, resources: object): object {
 
 function environment({ endpoint, computed }: RenderInput): readonly object[] {
   const own = (name: string, fieldPath: string): object => ({ name, valueFrom: { fieldRef: { fieldPath } } })
-  const asked = (key: string): object => ({
-    name: key,
-    valueFrom: { configMapKeyRef: { name: 'cluster-services-endpoint', key, optional: true } },
-  })
   return [
     own('NODE_NAME', 'spec.nodeName'),
     own('NAMESPACE', 'metadata.namespace'),
-    ...(endpoint === undefined
-      ? [asked('CLUSTER_SERVICE_HOST'), asked('CLUSTER_SERVICE_PORT')]
-      : [
-          { name: 'CLUSTER_SERVICE_HOST', value: endpoint.host },
-          { name: 'CLUSTER_SERVICE_PORT', value: endpoint.port },
-        ]),
+    ...endpointVariables(endpoint),
     { name: 'FELIX_CGROUPV2PATH', value: '/run/netplane/cgroup' },
     // where the probes ask, whatever resources say
     { name: 'FELIX_HEALTHENABLED', value: 'true' },

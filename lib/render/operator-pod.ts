@@ -2,7 +2,7 @@
 /** The operator itself: account, rights, Deployment. Layer: lib/render (pure). */
 import { asApiObject, type ApiObject } from '../api/resource.ts'
 import { account, type RbacRule } from './account.ts'
-import { labelsOf, NODE } from './input.ts'
+import { endpointVariables, labelsOf, NODE } from './input.ts'
 
 export const OPERATOR = 'netplane-operator'
 const HEALTH_PORT = 9098
@@ -53,10 +53,6 @@ export function renderOperator(input: OperatorInput): readonly ApiObject[] {
 
 function deployment({ namespace, image, nameservers }: OperatorInput): object {
   const labels = labelsOf(OPERATOR)
-  const asked = (key: string): object => ({
-    name: key,
-    valueFrom: { configMapKeyRef: { name: 'cluster-services-endpoint', key, optional: true } },
-  })
   const health = (path: string): object => ({ host: '127.0.0.1', path, port: HEALTH_PORT })
   return {
     apiVersion: 'apps/v1',
@@ -87,11 +83,7 @@ function deployment({ namespace, image, nameservers }: OperatorInput): object {
               imagePullPolicy: 'IfNotPresent',
               command: [OPERATOR],
               args: ['--namespace=$(NAMESPACE)', `--health-port=${HEALTH_PORT}`],
-              env: [
-                { name: 'NAMESPACE', valueFrom: { fieldRef: { fieldPath: 'metadata.namespace' } } },
-                asked('CLUSTER_SERVICE_HOST'),
-                asked('CLUSTER_SERVICE_PORT'),
-              ],
+              env: [{ name: 'NAMESPACE', valueFrom: { fieldRef: { fieldPath: 'metadata.namespace' } } }, ...endpointVariables(undefined)],
               securityContext: {
                 runAsNonRoot: true,
                 runAsUser: 65_532,

@@ -3,10 +3,8 @@
 import { isIP } from 'node:net'
 import { isObject } from '#lib/base/object.ts'
 import type { ApiObject } from '#lib/api/resource.ts'
-import type { Endpoint } from '#lib/render/input.ts'
+import { ENDPOINT_MAP, type Endpoint } from '#lib/render/input.ts'
 import type { Cause } from '../status/rollout.ts'
-
-export const ENDPOINT_MAP = 'cluster-services-endpoint'
 
 const HOST_NAME = /^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*\.?$/
 

@@ -8,7 +8,7 @@ import { ApiError, UnreachableError } from '#lib/api/errors.ts'
 import type { ApiObject } from '#lib/api/resource.ts'
 import { FieldError } from '#lib/kube/parse/fields.ts'
 import type { Computed } from '#lib/render/computed.ts'
-import { NODE } from '#lib/render/input.ts'
+import { ENDPOINT_MAP, NODE } from '#lib/render/input.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { FIELD_MANAGER } from '../objects/owned-fields.ts'
@@ -21,7 +21,7 @@ import { rolloutState, type Cause, type ComponentState } from '../status/rollout
 import { StatusWriter } from '../status/status-writer.ts'
 import type { ClusterView } from './cluster-view.ts'
 import { desiredOf, providerOf, type Desired } from './desired.ts'
-import { ENDPOINT_MAP, endpointInUse, readEndpoint } from './endpoint.ts'
+import { endpointInUse, readEndpoint } from './endpoint.ts'
 import type { Lease } from './lease.ts'
 import type { OperatorOptions } from './options.ts'
 
@@ -85,7 +85,7 @@ export class PassLoop {
       try {
         await this.#pass(signal)
       } catch (thrown) {
-        if (isOver()) return
+        if (isOver()) break
         if (!(thrown instanceof ApiError || thrown instanceof UnreachableError)) throw thrown
         log.warn({ reason: errorText(thrown) }, 'pass.failed')
         this.#again()

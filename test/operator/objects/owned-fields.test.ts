@@ -10,7 +10,7 @@ function objectWith(metadata: object): ApiObject {
 
 const applied = (manager: string, fieldsV1: object, operation = 'Apply') => ({ manager, operation, fieldsV1 })
 
-test('our fields are those that we applied, whoever else has applied or updated others', () => {
+test('our fields are those that we applied, also where other managers have some', () => {
   const ours = { 'f:data': { 'f:a': {} } }
   const object = objectWith({
     managedFields: [
