@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The agent's command line. Layer: agent. */
 import { hostname } from 'node:os'
-import { parseArgs } from 'node:util'
-import { ConfigError, errorText } from '#lib/base/errors.ts'
-import { isPort, type Port } from '#lib/base/ip.ts'
+import { ConfigError } from '#lib/base/errors.ts'
+import { parseFlags, portOf } from '#lib/base/flags.ts'
+import type { Port } from '#lib/base/ip.ts'
 import { DEFAULT_PIN_DIR } from '../maps/catalogue.ts'
 import type { Origin } from './sources.ts'
 import { cniSocket } from './state-files.ts'
@@ -111,7 +111,7 @@ const RUN_FLAGS = [
 
 /** Throws ConfigError that names the flag. */
 export function parseOptions(argv: readonly string[]): Command {
-  const flags = parseFlags(argv)
+  const flags = parseFlags(argv, FLAGS)
   if (flags.help === true) return { kind: 'help' }
   if (flags.version === true) return { kind: 'version' }
   const places = {
@@ -128,7 +128,7 @@ export function parseOptions(argv: readonly string[]): Command {
   const node = flags.node ?? hostname()
   if (node === '') throw new ConfigError('--node', 'must not be empty')
   if (flags['print-desired'] === true) return { kind: 'print-desired', options: { node, origin, config: flags.config } }
-  const ports = { healthPort: port('--health-port', flags['health-port']), metricsPort: port('--metrics-port', flags['metrics-port']) }
+  const ports = { healthPort: portOf('--health-port', flags['health-port']), metricsPort: portOf('--metrics-port', flags['metrics-port']) }
   const others = { ...cniOf(flags, places.stateDir), ...daemonSetOf(flags['daemon-set']) }
   return { kind: 'run', options: { node, origin, ...places, objects: flags.objects, config: flags.config, ...ports, ...others } }
 }
@@ -161,42 +161,23 @@ function originOf(flags: { readonly kubeconfig?: string | undefined; readonly re
   return kubeconfig === undefined ? { kind: 'in-cluster' } : { kind: 'kubeconfig', file: kubeconfig }
 }
 
-function parseFlags(argv: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...argv],
-      strict: true,
-      allowPositionals: false,
-      options: {
-        node: { type: 'string' },
-        kubeconfig: { type: 'string' },
-        resources: { type: 'string' },
-        'pin-dir': { type: 'string' },
-        'state-dir': { type: 'string' },
-        objects: { type: 'string' },
-        config: { type: 'string' },
-        cgroup: { type: 'string' },
-        'health-port': { type: 'string' },
-        'metrics-port': { type: 'string' },
-        'cni-conf-dir': { type: 'string' },
-        'cni-bin-dir': { type: 'string' },
-        'daemon-set': { type: 'string' },
-        'cni-chained': { type: 'boolean' },
-        'print-desired': { type: 'boolean' },
-        cleanup: { type: 'boolean' },
-        version: { type: 'boolean' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    }).values
-  } catch (thrown) {
-    throw new ConfigError('command line', errorText(thrown), thrown)
-  }
-}
-
-function port(flag: string, text: string | undefined): Port | 0 | undefined {
-  if (text === undefined) return undefined
-  const value = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
-  if (value === 0) return 0
-  if (!isPort(value)) throw new ConfigError(flag, `${JSON.stringify(text)} is no port (0..65535)`)
-  return value
-}
+const FLAGS = {
+  node: { type: 'string' },
+  kubeconfig: { type: 'string' },
+  resources: { type: 'string' },
+  'pin-dir': { type: 'string' },
+  'state-dir': { type: 'string' },
+  objects: { type: 'string' },
+  config: { type: 'string' },
+  cgroup: { type: 'string' },
+  'health-port': { type: 'string' },
+  'metrics-port': { type: 'string' },
+  'cni-conf-dir': { type: 'string' },
+  'cni-bin-dir': { type: 'string' },
+  'daemon-set': { type: 'string' },
+  'cni-chained': { type: 'boolean' },
+  'print-desired': { type: 'boolean' },
+  cleanup: { type: 'boolean' },
+  version: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+} as const

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The operator's command line. Layer: operator. */
-import { parseArgs } from 'node:util'
-import { ConfigError, errorText } from '#lib/base/errors.ts'
-import { isPort, type Port } from '#lib/base/ip.ts'
+import { parseFlags, portOf } from '#lib/base/flags.ts'
+import type { Port } from '#lib/base/ip.ts'
 
 export interface OperatorOptions {
   /** undefined: as the service account of the pod that this is */
@@ -31,38 +30,25 @@ export const HELP = `netplane-operator: installs Netplane as the Installation sa
 
 /** Throws ConfigError that names the flag. */
 export function parseOptions(argv: readonly string[]): Command {
-  const flags = parseFlags(argv)
+  const flags = parseFlags(argv, FLAGS)
   if (flags.help === true) return { kind: 'help' }
   if (flags.version === true) return { kind: 'version' }
-  const port = Number(flags['health-port'] ?? '9098')
-  if (port !== 0 && !isPort(port)) throw new ConfigError('--health-port', 'must be 0..65535')
   return {
     kind: 'run',
     options: {
       kubeconfig: flags.kubeconfig,
       namespace: flags.namespace ?? 'netplane-operator',
       systemNamespace: flags['system-namespace'] ?? 'netplane-system',
-      healthPort: port === 0 ? 0 : port,
+      healthPort: portOf('--health-port', flags['health-port'] ?? '9098') ?? 0,
     },
   }
 }
 
-function parseFlags(argv: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...argv],
-      strict: true,
-      allowPositionals: false,
-      options: {
-        kubeconfig: { type: 'string' },
-        namespace: { type: 'string' },
-        'system-namespace': { type: 'string' },
-        'health-port': { type: 'string' },
-        version: { type: 'boolean' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    }).values
-  } catch (thrown) {
-    throw new ConfigError('command line', errorText(thrown), thrown)
-  }
-}
+const FLAGS = {
+  kubeconfig: { type: 'string' },
+  namespace: { type: 'string' },
+  'system-namespace': { type: 'string' },
+  'health-port': { type: 'string' },
+  version: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+} as const
