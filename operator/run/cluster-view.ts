@@ -38,8 +38,8 @@ export class ClusterView {
   readonly configMaps: Informer
   readonly nodes: Informer
   readonly pods: Informer
-  readonly systemDaemonSets: Informer
-  readonly namespaceDaemonSets: Informer
+  /** of this product, ours and those of other installations */
+  readonly daemonSets: Informer
   readonly pools: Informer
   readonly owned: readonly Informer[]
 
@@ -64,8 +64,7 @@ export class ClusterView {
     this.nodes = informer('v1', 'Node')
     this.pods = informer('v1', 'Pod', { namespace: systemNamespace })
     this.pools = informer('netplane.io/v3', 'IPPool')
-    this.systemDaemonSets = informer('apps/v1', 'DaemonSet', { namespace: 'kube-system' })
-    this.namespaceDaemonSets = informer('apps/v1', 'DaemonSet', { namespace: systemNamespace })
+    this.daemonSets = informer('apps/v1', 'DaemonSet', { labelSelector: 'app.kubernetes.io/part-of=netplane' })
     this.owned = RENDERED.map(([apiVersion, kind]) => informer(apiVersion, kind, { labelSelector: `${MANAGED_BY}=${FIELD_MANAGER}` }))
   }
 
@@ -92,16 +91,6 @@ export class ClusterView {
   }
 
   get #all(): readonly Informer[] {
-    return [
-      this.installations,
-      this.statuses,
-      this.configMaps,
-      this.nodes,
-      this.pods,
-      this.pools,
-      this.systemDaemonSets,
-      this.namespaceDaemonSets,
-      ...this.owned,
-    ]
+    return [this.installations, this.statuses, this.configMaps, this.nodes, this.pods, this.pools, this.daemonSets, ...this.owned]
   }
 }

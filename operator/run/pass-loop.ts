@@ -180,8 +180,7 @@ export class PassLoop {
 
   get #daemonSet(): ApiObject | undefined {
     const { view, options } = this.#of
-    const daemonSets = view.owned.find(({ collection }) => collection.kind === 'DaemonSet')?.objects
-    return daemonSets?.get(`${options.systemNamespace}/${NODE}`)
+    return view.daemonSets.objects.get(`${options.systemNamespace}/${NODE}`)
   }
 
   #network(wrong: Cause | undefined): ComponentState {
@@ -204,9 +203,8 @@ export class PassLoop {
   }
 }
 
-/** A DaemonSet of ours where an Installation has none: of a manifest, or of a version before 3.31. */
-function otherAgents({ systemDaemonSets, namespaceDaemonSets }: ClusterView, { systemNamespace }: OperatorOptions): string | undefined {
-  if (systemDaemonSets.objects.has(`kube-system/${NODE}`)) return `kube-system/${NODE}`
-  const old = `${systemNamespace}/netplane-agent`
-  return namespaceDaemonSets.objects.has(old) ? old : undefined
+/** A DaemonSet of agents that is not the Installation's: of a manifest, or of a version before 3.31. */
+function otherAgents({ daemonSets }: ClusterView, { systemNamespace }: OperatorOptions): string | undefined {
+  const own = `${systemNamespace}/${NODE}`
+  return [...daemonSets.objects.keys()].find((key) => key !== own && /\/(netplane-node|netplane-agent)$/.test(key))
 }

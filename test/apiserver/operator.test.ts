@@ -19,6 +19,7 @@ import { LoopbackCluster } from '../../testkit/kubernetes/loopback-cluster.ts'
 const BUILD_MS = 30 * 60_000
 const SOON = { timeoutMs: 10_000, everyMs: 20 }
 const INSTALLATION: Named = { apiVersion: 'operator.netplane.io/v1', kind: 'Installation', name: 'default' }
+const ROLE: Named = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', name: 'netplane-node' }
 const AGENTS: Named = { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace: 'netplane-system', name: 'netplane-node' }
 
 let folder = ''
@@ -86,19 +87,37 @@ test('an Installation of Standard mode is refused by its field, and makes nothin
   expect(await found(AGENTS)).toBeUndefined()
 })
 
-test('an object that another client has made is left as it is, and its owner named', async () => {
-  const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', name: 'netplane-node' }
+test('no agents come where a manifest has made some', async () => {
+  const manifest = { ...AGENTS, namespace: 'kube-system' }
+  const labels = { app: 'x' }
+  const template = { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'i' }] } }
   await client.create(
-    asApiObject({ ...role, metadata: { name: role.name, labels: { 'app.kubernetes.io/managed-by': 'terraform' } }, rules: [] }),
+    asApiObject({
+      ...{ apiVersion: 'apps/v1', kind: 'DaemonSet', spec: { selector: { matchLabels: labels }, template } },
+      metadata: { namespace: 'kube-system', name: AGENTS.name, labels: { 'app.kubernetes.io/part-of': 'netplane' } },
+    }),
   )
   await client.patch(INSTALLATION, { spec: { netplaneNetwork: { linuxDataplane: 'BPF' } } }, { type: 'merge' })
+  const message = 'DaemonSet kube-system/netplane-node runs agents of another installation: two would want each node'
+  const said = expect.objectContaining({ type: 'Degraded', reason: 'OtherInstallation', message }) as unknown
+  await expect.poll(() => conditionsOf('network'), { timeout: 10_000 }).toContainEqual(said)
+  expect(await found(AGENTS)).toBeUndefined()
+  // of another's account nothing is taken either: the next test's is there before the agents come
+  await client.create(
+    asApiObject({ ...ROLE, metadata: { name: ROLE.name, labels: { 'app.kubernetes.io/managed-by': 'terraform' } }, rules: [] }),
+  )
+  await client.delete(manifest, {})
+})
+
+test('an object that another client has made is left as it is, its owner named, and no agent comes before it is ours', async () => {
   const name = 'ClusterRole netplane-node'
   const message = `${name}: ${name} belongs to terraform; with the label app.kubernetes.io/managed-by: netplane-operator it is ours`
   const said = { type: 'Degraded', status: 'True', reason: 'BelongsToAnother', message }
   await expect.poll(() => conditionsOf('network'), { timeout: 10_000 }).toContainEqual(expect.objectContaining(said))
-  expect((await found(role))?.['rules'] ?? []).toEqual([])
-  await client.patch(role, { metadata: { labels: { 'app.kubernetes.io/managed-by': 'netplane-operator' } } }, { type: 'merge' })
-  await expect.poll(async () => (await found(role))?.['rules'] ?? [], { timeout: 10_000 }).not.toEqual([])
+  expect((await found(ROLE))?.['rules'] ?? []).toEqual([])
+  expect(await found(AGENTS)).toBeUndefined()
+  await client.patch(ROLE, { metadata: { labels: { 'app.kubernetes.io/managed-by': 'netplane-operator' } } }, { type: 'merge' })
+  await expect.poll(async () => (await found(ROLE))?.['rules'] ?? [], { timeout: 10_000 }).not.toEqual([])
   await expect
     .poll(() => conditionsOf('network'), { timeout: 10_000 })
     .toContainEqual(expect.objectContaining({ type: 'Degraded', status: 'False' }))
