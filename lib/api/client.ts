@@ -5,11 +5,11 @@
  * when it cannot be asked or does not answer in time. It does not retry: only the caller knows what a second
  * attempt would mean. */
 import { acceptOf } from './decode/envelopes.ts'
-import { answerOf, eventsOf, pageOf, type Page } from './decode/answer.ts'
+import { answerOf, answerText, eventsOf, pageOf, type Page } from './decode/answer.ts'
 import { UnreachableError } from './errors.ts'
 import type { Message } from './decode/protobuf.ts'
 import { collectionPath, isApiObject, namedOf, objectPath, type ApiObject, type Collection, type Named } from './resource.ts'
-import { Transport, type TransportOptions } from './connection/transport.ts'
+import { Transport, type HttpResponse, type TransportOptions } from './connection/transport.ts'
 
 export interface CallOptions {
   readonly signal?: AbortSignal
@@ -21,6 +21,10 @@ export interface WriteOptions extends CallOptions {
   /** "status": that part alone is written */
   readonly subresource?: string
   readonly dryRun?: boolean
+  /** our name as an owner of fields, in metadata.managedFields */
+  readonly fieldManager?: string
+  /** a field that the server does not know is refused; else it is dropped without a word */
+  readonly strict?: boolean
 }
 
 export interface PatchOptions extends WriteOptions {
@@ -29,13 +33,24 @@ export interface PatchOptions extends WriteOptions {
   readonly type: 'merge' | 'strategic' | 'json' | 'apply'
   /** with apply: takes fields over that others have set */
   readonly force?: boolean
-  /** our name as an owner of fields, in metadata.managedFields */
-  readonly fieldManager?: string
+}
+
+export interface LogOptions extends CallOptions {
+  readonly container: string
+  /** of its run before this one */
+  readonly previous?: boolean
+  readonly sinceSeconds?: number
+  /** the last ones */
+  readonly tailLines?: number
+  /** of these, the first ones */
+  readonly limitBytes?: number
 }
 
 export interface ListOptions extends CallOptions {
   readonly labelSelector?: string
   readonly fieldSelector?: string
+  /** of each object its metadata alone */
+  readonly metadataOnly?: boolean
   /** objects a page; 250 when not given */
   readonly limit?: number
   /** what is read of each where the server gives Protocol Buffers; undefined: as JSON, all of it */
@@ -66,6 +81,7 @@ export const PAGE = 250
 const MOST_PAGES = 4000
 const TIMEOUT_MS = 30_000
 const FIELD_MANAGER = 'netplane'
+const METADATA = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'
 const PATCH_TYPES = {
   merge: 'application/merge-patch+json',
   strategic: 'application/strategic-merge-patch+json',
@@ -83,6 +99,8 @@ interface Call extends CallOptions {
   readonly body?: unknown
   /** of the objects of a list */
   readonly message?: Message | undefined
+  /** in which form the answer is wanted, where it is not the usual one */
+  readonly accept?: string | undefined
 }
 
 export class ApiClient implements AsyncDisposable {
@@ -101,9 +119,9 @@ export class ApiClient implements AsyncDisposable {
     const { apiVersion, kind } = collection
     const objects: ApiObject[] = []
     for await (const { items } of this.pages(collection, options))
-      // items of a list leave out what they are
+      // items of a list leave out what they are, or say that they are metadata
       for (const item of items) {
-        const object = { apiVersion, kind, ...item }
+        const object = { ...item, apiVersion, kind }
         if (isApiObject(object)) objects.push(object)
       }
     return objects
@@ -111,12 +129,13 @@ export class ApiClient implements AsyncDisposable {
 
   /** The resourceVersion of the last page is that of the whole: where a watch is to begin. */
   async *pages(collection: Collection, options: ListOptions = {}): AsyncGenerator<Page> {
-    const { labelSelector, fieldSelector, limit = PAGE } = options
+    const { labelSelector, fieldSelector, metadataOnly = false, limit = PAGE } = options
+    const accept = metadataOnly ? METADATA : undefined
     let next = ''
     for (let pages = 1; pages === 1 || next !== ''; pages++) {
       if (pages > MOST_PAGES) throw new UnreachableError(`list of ${collection.kind}: more than ${MOST_PAGES} pages`)
       const query = { limit, labelSelector, fieldSelector, continue: next === '' ? undefined : next }
-      const page = pageOf(await this.request({ ...options, method: 'GET', path: collectionPath(collection), query }))
+      const page = pageOf(await this.request({ ...options, accept, method: 'GET', path: collectionPath(collection), query }))
       yield page
       if (page.continue === next && next !== '') throw new UnreachableError(`list of ${collection.kind}: its pages do not end`)
       next = page.continue
@@ -151,12 +170,12 @@ export class ApiClient implements AsyncDisposable {
   }
 
   async patch(named: Named, patch: unknown, options: PatchOptions): Promise<ApiObject> {
-    const { type, force, fieldManager, subresource } = options
+    const { type, force, subresource } = options
     return await this.#object({
       ...options,
       method: 'PATCH',
       path: objectPath(named, subresource),
-      query: { ...queryOf(options), ...(fieldManager === undefined ? {} : { fieldManager }), ...(type === 'apply' ? { force } : {}) },
+      query: { ...queryOf(options), ...(type === 'apply' ? { force } : {}) },
       contentType: PATCH_TYPES[type],
       body: patch,
     })
@@ -174,8 +193,19 @@ export class ApiClient implements AsyncDisposable {
     await this.request({ ...options, method: 'DELETE', path: objectPath(named, options.subresource), query, body })
   }
 
+  /** What a container of a pod has written. */
+  async log(pod: Named, options: LogOptions): Promise<string> {
+    const { container, previous, sinceSeconds, tailLines, limitBytes } = options
+    const query = { container, previous, sinceSeconds, tailLines, limitBytes, timestamps: true }
+    return await this.#call({ ...options, method: 'GET', path: objectPath(pod, 'log'), query }, answerText)
+  }
+
   /** Any request; the answer as its JSON would be. */
   async request(call: Call): Promise<unknown> {
+    return await this.#call(call, answerOf)
+  }
+
+  async #call<T>(call: Call, read: (response: HttpResponse, request: string, message?: Message) => Promise<T>): Promise<T> {
     const late = AbortSignal.timeout(call.timeoutMs ?? TIMEOUT_MS)
     const signal = call.signal === undefined ? late : AbortSignal.any([call.signal, late])
     const name = `${call.method} ${call.path}`
@@ -184,14 +214,14 @@ export class ApiClient implements AsyncDisposable {
         method: call.method,
         path: call.path + queryText(call.query),
         headers: {
-          accept: acceptOf(call.message, 'list'),
+          accept: call.accept ?? acceptOf(call.message, 'list'),
           ...(this.#isFar ? { 'accept-encoding': 'gzip' } : {}),
           ...(call.body === undefined ? {} : { 'content-type': call.contentType ?? 'application/json' }),
         },
         ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
         signal,
       })
-      return await answerOf(response, name, call.message)
+      return await read(response, name, call.message)
     } catch (thrown) {
       if (late.aborted && call.signal?.aborted !== true) throw new UnreachableError(`${name}: no answer in time`)
       throw thrown
@@ -215,8 +245,8 @@ export class ApiClient implements AsyncDisposable {
   }
 }
 
-function queryOf({ dryRun }: WriteOptions): Query {
-  return { fieldManager: FIELD_MANAGER, dryRun: dryRun === true ? 'All' : undefined }
+function queryOf({ dryRun, strict, fieldManager = FIELD_MANAGER }: WriteOptions): Query {
+  return { fieldManager, dryRun: dryRun === true ? 'All' : undefined, fieldValidation: strict === true ? 'Strict' : undefined }
 }
 
 function queryText(query: Query = {}): string {

@@ -10,15 +10,18 @@ export class ApiError extends NetplaneError {
   readonly status: number
   /** "NotFound", "AlreadyExists", "Conflict", "Expired", …; empty when it gives none */
   readonly reason: string
+  /** in the server's own words, without the request */
+  readonly said: string
   /** when the server wants to be asked again */
   readonly retryAfterMs: number | undefined
   /** the server is not yet at the version that was asked for */
   readonly isTooLarge: boolean
 
-  constructor(detail: Pick<ApiError, 'status' | 'reason' | 'message'> & Partial<Pick<ApiError, 'retryAfterMs' | 'isTooLarge'>>) {
+  constructor(detail: Pick<ApiError, 'status' | 'reason' | 'message'> & Partial<Pick<ApiError, 'said' | 'retryAfterMs' | 'isTooLarge'>>) {
     super({ message: detail.message })
     this.status = detail.status
     this.reason = detail.reason
+    this.said = detail.said ?? detail.message
     this.retryAfterMs = detail.retryAfterMs
     this.isTooLarge = detail.isTooLarge === true
   }
@@ -49,11 +52,13 @@ export function refusalOf(body: unknown, { status, retryAfter, request }: Refusa
   const { code, reason, message, details } = isObject(body) ? body : {}
   const seconds = isObject(details) && typeof details['retryAfterSeconds'] === 'number' ? details['retryAfterSeconds'] : Number(retryAfter)
   const causes: readonly unknown[] = isObject(details) && Array.isArray(details['causes']) ? details['causes'] : []
+  const said = typeof message === 'string' && message !== '' ? message : `HTTP ${status}`
   return new ApiError({
     isTooLarge: causes.some((cause) => isObject(cause) && cause['reason'] === 'ResourceVersionTooLarge'),
     status: typeof code === 'number' ? code : status,
     reason: typeof reason === 'string' ? reason : '',
-    message: `${request}: ${typeof message === 'string' && message !== '' ? message : `HTTP ${status}`}`,
+    said,
+    message: `${request}: ${said}`,
     ...(seconds > 0 ? { retryAfterMs: seconds * 1000 } : {}),
   })
 }

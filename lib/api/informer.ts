@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The objects of a collection as the server has them: listed once, then watched. Layer: lib/api. */
+import { isDeepStrictEqual } from 'node:util'
 import { backoffMs } from '../base/backoff.ts'
 import type { Clock } from '../base/clock.ts'
 import { isObject } from '../base/object.ts'
@@ -12,6 +13,8 @@ export interface InformerOptions {
   readonly clock: Clock
   readonly collection: Collection
   readonly labelSelector?: string
+  /** what of an object is kept; undefined: all of it. Where that is the same the object has not changed. */
+  readonly keep?: (object: ApiObject) => ApiObject
   /** called after each change, and when the list was read for the first time */
   readonly onChange: (informer: Informer) => void
   /** called with what has failed, before it is tried again */
@@ -71,13 +74,13 @@ export class Informer {
   }
 
   async #list(signal: AbortSignal): Promise<void> {
-    const { client, collection, labelSelector, onChange } = this.#options
+    const { client, collection, labelSelector, onChange, keep = whole } = this.#options
     const objects = new Map<string, ApiObject>()
     let version = ''
     for await (const page of client.pages(collection, { ...selectors(labelSelector), signal })) {
       for (const item of page.items) {
         const object = { apiVersion: collection.apiVersion, kind: collection.kind, ...item }
-        if (isApiObject(object)) objects.set(keyOf(object), object)
+        if (isApiObject(object)) objects.set(keyOf(object), keep(object))
       }
       version = page.resourceVersion
     }
@@ -105,9 +108,16 @@ export class Informer {
     if (typeof version === 'string') this.#version = version
     if (type === 'BOOKMARK' || !isApiObject(object)) return false
     if (type === 'DELETED') return this.#objects.delete(keyOf(object))
-    this.#objects.set(keyOf(object), object)
+    const { keep } = this.#options
+    const [before, after] = [this.#objects.get(keyOf(object)), keep?.(object) ?? object]
+    if (keep !== undefined && isDeepStrictEqual(before, after)) return false
+    this.#objects.set(keyOf(object), after)
     return true
   }
+}
+
+function whole(object: ApiObject): ApiObject {
+  return object
 }
 
 export function keyOf({ metadata: { namespace = '', name } }: Pick<ApiObject, 'metadata'>): string {

@@ -26,6 +26,8 @@ export interface ApiObject {
 export interface Collection {
   readonly apiVersion: string
   readonly kind: string
+  /** its name in paths, where another program chose it; undefined: by the rule of {@link pluralOf} */
+  readonly plural?: string
   readonly namespace?: string | undefined
 }
 
@@ -34,18 +36,21 @@ export interface Named extends Collection {
   readonly name: string
 }
 
+/** Kinds whose names are plurals. */
+const PLURALS: ReadonlySet<string> = new Set(['endpoints', 'securitycontextconstraints'])
+
 /** "Pod" → "pods", "NetworkPolicy" → "networkpolicies": the API's own rule for the names of its collections. */
 export function pluralOf(kind: string): string {
   const name = kind.toLowerCase()
-  if (name === 'endpoints') return name
+  if (PLURALS.has(name)) return name
   if (/[^aeiou]y$/.test(name)) return `${name.slice(0, -1)}ies`
   return /(s|x|z|ch|sh)$/.test(name) ? `${name}es` : `${name}s`
 }
 
 /** "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices" */
-export function collectionPath({ apiVersion, kind, namespace = '' }: Collection): string {
+export function collectionPath({ apiVersion, kind, plural = pluralOf(kind), namespace = '' }: Collection): string {
   const group = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`
-  return `${group}${namespace === '' ? '' : `/namespaces/${encodeURIComponent(namespace)}`}/${pluralOf(kind)}`
+  return `${group}${namespace === '' ? '' : `/namespaces/${encodeURIComponent(namespace)}`}/${plural}`
 }
 
 export function objectPath(named: Named, subresource = ''): string {

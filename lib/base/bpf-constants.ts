@@ -9,6 +9,8 @@ export const FRONTEND_RANGES = 4
 export const FRONTEND_MAGLEV = 8
 export const FRONTEND_INSIDE_LOCAL = 16
 export const FRONTEND_OUTSIDE_LOCAL = 32
+export const FRONTEND_PODS = 64
+export const FRONTEND_TUNNEL = 128
 
 /** Slots of a list from this one on: its backends on this node. */
 export const OWN_SLOTS = 0x80000000

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Equality of plain values: what has not changed need not be done again. Layer: lib/base. */
+import { isObject } from './object.ts'
 
 /** Deep equality of primitives, arrays, Maps with primitive keys and plain objects; key order does not matter, a
  * missing key equals undefined. */
@@ -27,4 +28,13 @@ function sameObjects(a: object, b: object): boolean {
   for (const key of Object.keys(a)) if (!deepEqual(Reflect.get(a, key), Reflect.get(b, key))) return false
   for (const key of Object.keys(b)) if (!Object.hasOwn(a, key) && Reflect.get(b, key) !== undefined) return false
   return true
+}
+
+/** Whether a value has what another one says. Other fields, as a server's defaults, may be beside it in objects; lists
+ * have the same elements. */
+export function hasValues(found: unknown, wanted: unknown): boolean {
+  if (Array.isArray(wanted))
+    return Array.isArray(found) && found.length === wanted.length && wanted.every((value, at) => hasValues(found[at], value))
+  if (isObject(wanted)) return isObject(found) && Object.entries(wanted).every(([key, value]) => hasValues(found[key], value))
+  return found === wanted
 }

@@ -53,6 +53,15 @@ export class NotYetError extends NetplaneError {
   }
 }
 
+/** Objects of ours must not be written at present. */
+export class DatastoreLockedError extends NetplaneError {
+  readonly code = 'DATASTORE_LOCKED'
+
+  constructor(message: string) {
+    super({ message })
+  }
+}
+
 /** A struct of the BPF side and its shape on ours differ. */
 export class LayoutError extends NetplaneError {
   readonly code = 'LAYOUT'
@@ -158,11 +167,13 @@ export class CommandError extends NetplaneError {
   readonly code = 'COMMAND'
   readonly command: string
   readonly status: number | undefined
+  readonly stderr: string
 
   constructor(detail: { readonly command: string; readonly status: number | undefined; readonly stderr: string }) {
     super({ message: `${detail.command}: exit ${detail.status ?? 'by signal'}: ${detail.stderr.trim()}` })
     this.command = detail.command
     this.status = detail.status
+    this.stderr = detail.stderr
   }
 }
 

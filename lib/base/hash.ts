@@ -8,6 +8,11 @@ export function sha256Start(text: string): string {
   return hash('sha256', text).slice(0, 16)
 }
 
+/** All of SHA-256 over the UTF-8 bytes of `text`, in the alphabet of base64url. */
+export function sha256Text(text: string): string {
+  return hash('sha256', text, 'base64url')
+}
+
 /** 64-bit FNV-1a over the UTF-8 bytes of `text`, as 16 lower-case hex digits. An author of the text can choose
  * its hash: no id of anything that is not compared by content. */
 export function fnv1a64(text: string): string {

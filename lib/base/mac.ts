@@ -4,6 +4,8 @@
 /** Of what has none. */
 export const NO_MAC = '00:00:00:00:00:00'
 
+export const MAC = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/
+
 export function isMac(text: string): boolean {
-  return /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/.test(text)
+  return MAC.test(text)
 }

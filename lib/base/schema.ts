@@ -6,6 +6,8 @@
 export interface Condition {
   readonly rule: string
   readonly message: string
+  /** CEL that is told in place of the message, as long as it gives a text: what else shows no value of several types */
+  readonly messageExpression?: string
   /** where to say it: ".cidr" */
   readonly fieldPath?: string
   readonly reason?: 'FieldValueForbidden' | 'FieldValueRequired' | 'FieldValueInvalid'

@@ -50,6 +50,13 @@ export function assignFixed(block: IPBlock, addr: Addr, holder: Holder): Assigne
   return hold(block, index, holder)
 }
 
+/** The highest free address, which pods get last. Undefined where no other one is left for them. */
+export function spareAddress(block: IPBlock, options: FreeOptions): Addr | undefined {
+  const lowest = fresh(block, options) ?? Infinity
+  for (let index = rangeSize(block.cidr) - 1; index > lowest; index--) if (isFresh(block, index, options)) return addrAt(block.cidr, index)
+  return undefined
+}
+
 /** Takes back what these holders have; the same block when they have nothing. */
 export function release(block: IPBlock, isGone: IsGone, now: number): IPBlock {
   const gone = [...block.held].filter(([index, holder]) => isGone(holder, addrAt(block.cidr, index))).map(([index]) => index)
@@ -78,15 +85,19 @@ function hold(block: IPBlock, index: number, holder: Holder): Assigned {
   return { block: { ...block, held: new Map(block.held).set(index, holder), freed }, addr: addrAt(block.cidr, index) }
 }
 
-function fresh(block: IPBlock, options: AssignOptions): number | undefined {
-  const { now, restMs } = options
-  for (let index = 0; index < rangeSize(block.cidr); index++) {
-    const freed = block.freed.get(index)
-    // a clock that was set back must not keep an address for ever
-    const rests = freed !== undefined && now >= freed && now - freed < restMs
-    if (!rests && isFree(block, index, options)) return index
-  }
+type FreeOptions = Omit<AssignOptions, 'holder' | 'hurry'>
+
+function fresh(block: IPBlock, options: FreeOptions): number | undefined {
+  for (let index = 0; index < rangeSize(block.cidr); index++) if (isFresh(block, index, options)) return index
   return undefined
+}
+
+function isFresh(block: IPBlock, index: number, options: FreeOptions): boolean {
+  const { now, restMs } = options
+  const freed = block.freed.get(index)
+  // a clock that was set back must not keep an address for ever
+  const rests = freed !== undefined && now >= freed && now - freed < restMs
+  return !rests && isFree(block, index, options)
 }
 
 function longestRested(block: IPBlock, options: AssignOptions): number | undefined {
@@ -94,7 +105,7 @@ function longestRested(block: IPBlock, options: AssignOptions): number | undefin
   return resting.sort(([, a], [, b]) => a - b)[0]?.[0]
 }
 
-function isFree(block: IPBlock, index: number, options: AssignOptions): boolean {
+function isFree(block: IPBlock, index: number, options: FreeOptions): boolean {
   const addr = addrAt(block.cidr, index)
   const { inUse, network, within = block.cidr } = options
   return (
@@ -102,6 +113,6 @@ function isFree(block: IPBlock, index: number, options: AssignOptions): boolean 
   )
 }
 
-function isWithin(addr: Addr, { within }: AssignOptions): boolean {
+function isWithin(addr: Addr, { within }: FreeOptions): boolean {
   return within === undefined || cidrContains(within, addr)
 }

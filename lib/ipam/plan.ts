@@ -24,6 +24,12 @@ export type AddressPlan =
 
 type World = Pick<Snapshot, 'pools' | 'nodes' | 'namespaces' | 'podsOn'>
 
+/** The same where all addresses are to be of the nodes' own ranges. */
+export function withoutPools(world: World): World {
+  const { nodes, namespaces } = world
+  return { pools: new Map(), nodes, namespaces, podsOn: (node) => world.podsOn(node) }
+}
+
 const FAMILIES: readonly Family[] = ['IPv4', 'IPv6']
 
 /** One for each family that the pod is to have, at least one. Throws AddressError. */

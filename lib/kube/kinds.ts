@@ -5,6 +5,7 @@ import type { KubeObject } from '../model/snapshot.ts'
 import type { ParseInput } from './parse/fields.ts'
 import { parseAdminNetworkPolicy, parseBaselineAdminNetworkPolicy } from './parse/policy/admin-network-policy.ts'
 import { parseClusterNetworkPolicy } from './parse/policy/cluster-network-policy.ts'
+import { parseClusterInformation } from './objects/cluster-information.ts'
 import { parseFelixConfiguration } from './parse/felix-configuration.ts'
 import { parseEndpointSlice } from './parse/endpoint-slice.ts'
 import { parseHostEndpoint } from './parse/host-endpoint.ts'
@@ -64,4 +65,5 @@ export const KINDS: readonly KindEntry[] = [
   { kind: 'GlobalNetworkSet', apiVersion: V3, namespaced: false, parse: parseGlobalNetworkSet },
   { kind: 'Profile', apiVersion: V3, namespaced: false, parse: parseProfile },
   { kind: 'HostEndpoint', apiVersion: V3, namespaced: false, parse: parseHostEndpoint },
+  { kind: 'ClusterInformation', apiVersion: V3, namespaced: false, parse: parseClusterInformation },
 ]

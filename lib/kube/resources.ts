@@ -4,12 +4,15 @@ import type { Condition, Schema } from '../base/schema.ts'
 import { BUILT_IN_TIERS } from '../model/policy.ts'
 import { ipBlockSpec } from './objects/ip-block.ts'
 import { nodeNetworkSpec } from './objects/node-network.ts'
-import { clusterInformationSpec, controllersConfigurationSpec } from './schema/v3-others.ts'
+import { nodeNetworkStatusSchema } from './objects/node-network-status.ts'
+import { clusterInformationSpec } from './schema/cluster-information.ts'
+import { controllersConfigurationSpec } from './schema/controllers-configuration.ts'
 import { hostEndpointSpec } from './parse/host-endpoint.ts'
 import { ipPoolSpec } from './parse/ip-pool.ts'
 import { networkSetSpec } from './parse/network-set.ts'
 import { profileSpec } from './parse/profile.ts'
 import { tierSpec } from './parse/tier.ts'
+import { conditionPath, observedGeneration, statusSchema } from './schema/status.ts'
 import { POLICY_SPECS } from './schema/v3-policies.ts'
 
 export const GROUP = 'netplane.io'
@@ -19,6 +22,8 @@ export interface Column {
   readonly name: string
   readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'date'
   readonly path: string
+  /** shown only where more is asked for */
+  readonly wide?: true
 }
 
 export interface Resource {
@@ -27,6 +32,8 @@ export interface Resource {
   readonly kind: string
   readonly plural: string
   readonly short: readonly string[]
+  /** what people type besides; the API server does not know these */
+  readonly aliases: readonly string[]
   readonly namespaced: boolean
   readonly doc: string
   readonly spec: Schema
@@ -37,14 +44,12 @@ export interface Resource {
   readonly conditions: readonly Condition[]
   /** fields of spec that stay as they were made */
   readonly fixed: readonly string[]
-  /** the API server's warning to clients that write or read one; undefined: none */
-  readonly warning?: string
 }
 
 type Described = Pick<Resource, 'kind' | 'plural' | 'doc' | 'spec'> & Partial<Resource>
 
 export function resource(described: Described): Resource {
-  return { group: GROUP, version: VERSION, short: [], namespaced: false, columns: [], conditions: [], fixed: [], ...described }
+  return { group: GROUP, version: VERSION, short: [], aliases: [], namespaced: false, columns: [], conditions: [], fixed: [], ...described }
 }
 
 export function column(
@@ -53,6 +58,10 @@ export function column(
   path = `.spec.${name.charAt(0).toLowerCase()}${name.slice(1)}`,
 ): Column {
   return { name, type, path }
+}
+
+function wide(name: string, path: string, type: Column['type'] = 'string'): Column {
+  return { name, type, path, wide: true }
 }
 
 const POLICY_COLUMNS: readonly Column[] = [column('Tier'), column('Order', 'number'), column('Selector')]
@@ -81,6 +90,7 @@ const POLICIES: readonly Resource[] = [
   resource({
     kind: 'NetworkPolicy',
     plural: 'networkpolicies',
+    aliases: ['policy', 'pol', 'np'],
     namespaced: true,
     doc: 'What may reach the pods of one namespace, and what they may reach.',
     spec: POLICY_SPECS.NetworkPolicy.schema,
@@ -98,6 +108,7 @@ const POLICIES: readonly Resource[] = [
     kind: 'StagedNetworkPolicy',
     plural: 'stagednetworkpolicies',
     short: ['snp'],
+    aliases: ['spol'],
     namespaced: true,
     doc: 'A NetworkPolicy that is not in force: what it would do is shown.',
     spec: POLICY_SPECS.StagedNetworkPolicy.schema,
@@ -141,6 +152,7 @@ const POLICIES: readonly Resource[] = [
     kind: 'GlobalNetworkSet',
     plural: 'globalnetworksets',
     short: ['gns'],
+    aliases: ['gnetset'],
     doc: 'Addresses outside, with labels that policies select.',
     spec: networkSetSpec.schema,
     columns: [column('Nets')],
@@ -148,6 +160,7 @@ const POLICIES: readonly Resource[] = [
   resource({
     kind: 'Profile',
     plural: 'profiles',
+    aliases: ['pro'],
     doc: 'Rules for where no policy decides, and labels, of the host endpoints that name it.',
     spec: profileSpec.schema,
   }),
@@ -157,7 +170,12 @@ const POLICIES: readonly Resource[] = [
     short: ['hep'],
     doc: 'Interfaces of a node that policy applies to.',
     spec: hostEndpointSpec.schema,
-    columns: [column('Node'), column('Interface', 'string', '.spec.interfaceName')],
+    columns: [
+      column('Node'),
+      column('Interface', 'string', '.spec.interfaceName'),
+      wide('IPs', '.spec.expectedIPs'),
+      wide('Profiles', '.spec.profiles'),
+    ],
   }),
 ]
 
@@ -165,12 +183,16 @@ const ADDRESSES: readonly Resource[] = [
   resource({
     kind: 'IPPool',
     plural: 'ippools',
+    aliases: ['pool', 'ipp'],
     doc: "Where pods' addresses come from, and how their packets travel.",
     spec: ipPoolSpec.schema,
     columns: [
       column('CIDR', 'string', '.spec.cidr'),
       column('VXLAN', 'string', '.spec.vxlanMode'),
       column('NAT', 'boolean', '.spec.natOutgoing'),
+      wide('Disabled', '.spec.disabled', 'boolean'),
+      wide('BlockSize', '.spec.blockSize', 'integer'),
+      wide('Nodes', '.spec.nodeSelector'),
     ],
     fixed: ['cidr', 'blockSize'],
   }),
@@ -188,7 +210,11 @@ const ADDRESSES: readonly Resource[] = [
     short: ['nodenet'],
     doc: "What nodes tell each other: where a node is reached, and which of the pods' addresses lead to it. The agents' own: not to be written by hand.",
     spec: nodeNetworkSpec.schema,
-    columns: [column('Addresses'), column('PodCIDRs', 'string', '.spec.podCIDRs'), column('Blocks')],
+    status: nodeNetworkStatusSchema,
+    columns: [
+      ...[column('Addresses'), column('PodCIDRs', 'string', '.spec.podCIDRs'), column('Blocks')],
+      ...[column('Mode', 'string', '.status.dataplane.mode'), column('Proof', 'string', '.status.proof.state')],
+    ],
   }),
 ]
 
@@ -216,9 +242,21 @@ export function resources(felix: Schema): readonly Resource[] {
     resource({
       kind: 'ControllersConfiguration',
       plural: 'controllersconfigurations',
-      doc: 'Settings of the controllers. There are none yet, so nothing reads it.',
-      warning: 'netplane.io/v3 ControllersConfiguration is kept, but nothing reads it: agents do without controllers',
+      aliases: ['controllersconfig', 'kubecontrollersconfiguration', 'kubecontrollersconfig'],
+      doc: 'Settings of the controllers.',
       spec: controllersConfigurationSpec.schema,
+      status: statusSchema({
+        observedGeneration,
+        runningConfig: {
+          ...controllersConfigurationSpec.schema,
+          description: 'What counts: the last spec that was accepted, with every default.',
+        },
+      }),
+      columns: [
+        column('AutoCreate', 'string', '.status.runningConfig.controllers.node.hostEndpoint.autoCreate'),
+        column('Accepted', 'string', conditionPath('Accepted', 'status')),
+        column('Synced', 'string', conditionPath('Synced', 'status')),
+      ],
       conditions: [IS_DEFAULT],
     }),
     resource({

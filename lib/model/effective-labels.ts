@@ -27,6 +27,9 @@ export function serviceAccountProfile(namespace: string, name: string): string {
   return `ksa.${namespace}.${name}`
 }
 
+/** A profile that allows everything unless a Profile of this name says otherwise: automatic host endpoints name it. */
+export const DEFAULT_ALLOW_PROFILE = 'netplane-default-allow'
+
 /** Two pods of one namespace with the same own labels and service account have the same. */
 export function podLabels(pod: Pick<Pod, 'namespace' | 'labels' | 'serviceAccount'>, from: LabelSources): Labels {
   const { namespace, serviceAccount } = pod

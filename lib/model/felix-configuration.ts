@@ -11,4 +11,6 @@ export interface FelixConfiguration {
   /** "default" for the cluster, "node.<name>" for one node */
   readonly name: string
   readonly spec: Readonly<Record<string, Json>>
+  /** as the API server counts its changes; those of manifests have none */
+  readonly generation?: number
 }

@@ -30,6 +30,7 @@ export const COLLECTIONS = {
   GlobalNetworkSet: 'networkSets',
   Profile: 'profiles',
   HostEndpoint: 'hostEndpoints',
+  ClusterInformation: 'clusterInformations',
 } as const satisfies Readonly<Record<PolicyKind, 'policies'>> & Readonly<Record<string, string>>
 
 export type Kind = keyof typeof COLLECTIONS

@@ -6,6 +6,9 @@ import { deepEqual } from '../base/deep-equal.ts'
 import type { Labels } from './labels.ts'
 import type { Snapshot } from './snapshot.ts'
 
+/** Who serves what is no pod's: the agent's programs, or kube-proxy. */
+export type DataplaneMode = 'BPF' | 'Standard'
+
 export interface Node {
   readonly kind: 'Node'
   readonly namespace: ''
@@ -23,8 +26,22 @@ export interface Node {
   readonly uid?: string
   /** it is being deleted, or the cluster autoscaler is about to */
   readonly leaving?: true
+  /** it has agents of an older version: addresses of its end of the tunnel, as "66:00:5e:00:53:01" */
+  readonly vteps?: Vteps
   /** known by its agent's word alone */
   readonly byAgent?: true
+}
+
+/** Hardware addresses of devices of the kernel, by the family inside. */
+export interface Vteps {
+  readonly v4: string | undefined
+  readonly v6: string | undefined
+}
+
+/** A device of a node that is not a pod's, with the addresses by which it is reached. */
+export interface NodeInterface {
+  readonly name: string
+  readonly addresses: readonly Addr[]
 }
 
 /** What other nodes have to know of one, as its agent says it. */
@@ -37,6 +54,10 @@ export interface NodeNetwork {
   readonly blocks: readonly Cidr[]
   readonly subnets: readonly Cidr[]
   readonly labels: Labels
+  /** those with addresses, sorted by name, for the controllers; absent: its agent is older than this field */
+  readonly interfaces?: readonly NodeInterface[]
+  /** see `Node`; absent: its programs take any frame of the tunnel */
+  readonly vteps?: Vteps
   /** uid of the Node that this describes */
   readonly owner: string | undefined
 }
@@ -45,9 +66,9 @@ export interface NodeNetwork {
  * cluster's is not asked for. */
 export function nodeFrom(object: Node | undefined, network: NodeNetwork | undefined): Node | undefined {
   if (network === undefined) return object
-  const { name, addresses, podCIDRs, labels, subnets, blocks } = network
+  const { name, addresses, podCIDRs, labels, subnets, blocks, vteps } = network
   const known = object ?? { kind: 'Node', namespace: '', name, addresses, podCIDRs, labels, zone: undefined, byAgent: true }
-  return { ...known, subnets, ...(blocks.length === 0 ? {} : { blocks }) }
+  return { ...known, subnets, ...(blocks.length === 0 ? {} : { blocks }), ...(vteps && { vteps }) }
 }
 
 /** The node as the cluster itself has it. */

@@ -31,10 +31,19 @@ export interface Pod {
   readonly serviceAccount: string
   /** of all its containers; pods alike share one list */
   readonly ports: readonly NamedPort[]
+  /** the pods that it is one of, if its name was made for it; pods alike share one */
+  readonly group?: PodGroup
   /** its annotations that ask for addresses, where it has any */
   readonly wishes?: Labels
   /** of this node's pods, where more is known of it than its name */
   readonly veth?: Veth
+}
+
+export interface PodGroup {
+  /** "web-6d4b75cb6d-": what its name begins with; empty where it was not made */
+  readonly prefix: string
+  /** "ReplicaSet/web-6d4b75cb6d": what has made it; empty where nothing has */
+  readonly owner: string
 }
 
 export interface LostAddress {
@@ -55,6 +64,23 @@ export interface Veth {
 /** Neither runs any more nor ever will: the pod's addresses are free. */
 export function isFinished({ phase }: Pick<Pod, 'phase'>): boolean {
   return phase === 'Succeeded' || phase === 'Failed'
+}
+
+/** Where platforms run kube-proxy in pods, each with the label that is "kube-proxy" there. */
+const KUBE_PROXIES = [
+  ['kube-system', 'k8s-app'],
+  ['kube-system', 'component'],
+  ['openshift-kube-proxy', 'app'],
+] as const
+
+/** The same for an API server. */
+export const PROXY_PODS = KUBE_PROXIES.map(([namespace, label]) => ({ namespace, labelSelector: `${label}=kube-proxy` }))
+
+/** One that runs or is to run. */
+export function isKubeProxy(pod: Pick<Pod, 'namespace' | 'labels' | 'phase' | 'hostNetwork'>): boolean {
+  const isOf = ([namespace, label]: (typeof KUBE_PROXIES)[number]): boolean =>
+    pod.namespace === namespace && pod.labels.get(label) === 'kube-proxy'
+  return pod.hostNetwork && !isFinished(pod) && KUBE_PROXIES.some(isOf)
 }
 
 /** True while it has addresses of its own that packets come from: what policies can select. */

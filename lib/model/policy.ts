@@ -176,7 +176,8 @@ export interface NetworkSet {
 
 /** Rules of last resort, after all tiers; labels that the endpoints which have it inherit. A pod has those of its
  * namespace, "kns.<namespace>", and of its service account, "ksa.<namespace>.<name>"; where no Profile says
- * otherwise the first allows everything and the second says nothing. */
+ * otherwise the first allows everything and the second says nothing. A host endpoint has those that it names; where no
+ * Profile says otherwise "netplane-default-allow" allows everything and any other says nothing. */
 export interface Profile {
   readonly kind: 'Profile'
   readonly namespace: ''

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The whole of what the sources say, as the compiler sees it, and what changed in it. Layer: lib/model. */
+import type { ClusterInformation } from './cluster-information.ts'
 import type { EndpointSlice } from './endpoint-slice.ts'
 import type { FelixConfiguration } from './felix-configuration.ts'
 import type { IPPool } from './ip-pool.ts'
@@ -27,6 +28,7 @@ interface Objects extends Readonly<Record<PolicyKind, Policy>> {
   readonly GlobalNetworkSet: NetworkSet
   readonly Profile: Profile
   readonly HostEndpoint: HostEndpoint
+  readonly ClusterInformation: ClusterInformation
 }
 
 /** What sources have. */

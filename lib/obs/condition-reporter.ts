@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Several things that may be wrong, each in the log when it comes and when it goes, and all of them the reason of one
  * condition. Layer: lib/obs. */
-import { firstFew } from '../base/first-few.ts'
+import { firstFew } from '../base/text/first-few.ts'
 import type { Health } from './health.ts'
 
 export interface Reported<T> {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Pages that every program of ours serves: health, metrics. Layer: lib/obs. */
 import type { Health } from './health.ts'
-import type { Page, Pages } from './http.ts'
+import { PageServer, type Page, type Pages } from './http.ts'
+import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 
 export function healthPages(health: Health): Pages {
@@ -12,6 +13,23 @@ export function healthPages(health: Health): Pages {
 export async function metricsPages(make: () => Promise<Metrics>): Promise<Pages> {
   const metrics = await make()
   return { '/metrics': async () => ({ status: 200, type: metrics.contentType, body: await metrics.text() }) }
+}
+
+export interface Place {
+  /** undefined: every address */
+  readonly host: string | undefined
+  readonly port: number
+  readonly pages: Pages
+}
+
+/** Says in the log which page has failed. */
+export function pageServer(place: Place, log: Log): PageServer {
+  return new PageServer({
+    ...place,
+    onError: (path, error) => {
+      log.error({ path, error }, 'page.failed')
+    },
+  })
 }
 
 function verdict(health: Health, what: 'ready' | 'live'): Page {

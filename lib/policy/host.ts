@@ -7,8 +7,8 @@ import { hostEndpointLabels } from '../model/effective-labels.ts'
 import type { Failsafes } from '../model/failsafe.ts'
 import type { Direction, HostEndpoint, Policy, Scope } from '../model/policy.ts'
 import { isClosedIn } from '../model/policy-order.ts'
-import type { Line, RuleList, TierLine } from './walk-rules.ts'
-import { policiesIn, tierLines } from './rule-order.ts'
+import type { Line, TierLine } from './walk-rules.ts'
+import { hostProfiles, policiesIn, tierLines } from './rule-order.ts'
 import type { View } from './rule-order.ts'
 import type { Packet } from './packet.ts'
 import type { PolicyWorld } from './peers.ts'
@@ -46,7 +46,7 @@ interface Asked {
  * allows it. */
 export function hostStages(world: PolicyWorld, endpoint: HostEndpoint, of: Asked): Stages<Policy> {
   const tiers = (scopes: readonly Scope[]): readonly TierLine<Policy>[] => hostTiers(world, endpoint, { ...of, scopes })
-  const profiles = endpoint.profiles.map((name): RuleList<string> => ({ of: name, rules: world.profiles.get(name)?.[of.direction] ?? [] }))
+  const profiles = hostProfiles(world, endpoint, of.direction)
   return {
     early: of.direction === 'ingress' ? { tiers: tiers(['preDNAT']).map(open), profiles: [], end: 'allow' } : undefined,
     forward: { tiers: tiers(['forward']), profiles: [], end: 'allow' },

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which policies and profiles an endpoint is under, in order. Layer: lib/policy (pure). */
-import { namespaceProfile, serviceAccountProfile } from '../model/effective-labels.ts'
+import { DEFAULT_ALLOW_PROFILE, namespaceProfile, serviceAccountProfile } from '../model/effective-labels.ts'
 import type { Labels } from '../model/labels.ts'
 import type { Pod } from '../model/pod.ts'
 import { comparePolicies, isClosedIn, tierOf, tiersInOrder } from '../model/policy-order.ts'
 import { realKind, ruleOf } from '../model/policy.ts'
-import type { Direction, Policy, Scope, Tier } from '../model/policy.ts'
+import type { Direction, HostEndpoint, Policy, Scope, Tier } from '../model/policy.ts'
 import { refText } from '../model/ref.ts'
 import { selects } from '../model/selector/selector.ts'
 import type { Line, RuleList, TierLine } from './walk-rules.ts'
@@ -75,4 +75,16 @@ export function podProfiles(
     { of: namespace, rules: profiles.get(namespace)?.[direction] ?? [ALLOW_ALL] },
     { of: account, rules: profiles.get(account)?.[direction] ?? [] },
   ]
+}
+
+/** Those that a host endpoint names, in its order. */
+export function hostProfiles(
+  { profiles }: Pick<PolicyWorld, 'profiles'>,
+  endpoint: Pick<HostEndpoint, 'profiles'>,
+  direction: Direction,
+): readonly RuleList<string>[] {
+  return endpoint.profiles.map((name) => ({
+    of: name,
+    rules: profiles.get(name)?.[direction] ?? (name === DEFAULT_ALLOW_PROFILE ? [ALLOW_ALL] : []),
+  }))
 }

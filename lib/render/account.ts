@@ -20,17 +20,31 @@ export interface Account {
 }
 
 export function account({ name, namespace, rules, ownRules }: Account): readonly object[] {
-  const labels = labelsOf(name)
-  const own = { name, namespace, labels }
-  const apiVersion = 'rbac.authorization.k8s.io/v1'
-  const subjects = [{ kind: 'ServiceAccount', name, namespace }]
-  const granted = (kind: 'ClusterRole' | 'Role', metadata: object, given: readonly RbacRule[]): readonly object[] => [
-    { apiVersion, kind, metadata, rules: given },
-    { apiVersion, kind: `${kind}Binding`, metadata, roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind, name }, subjects },
-  ]
+  const metadata = { name, namespace, labels: labelsOf(name) }
   return [
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: own },
-    ...granted('ClusterRole', { name, labels }, rules),
-    ...(ownRules.length === 0 ? [] : granted('Role', own, ownRules)),
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata },
+    ...granted({ name, namespace, within: undefined, rules }),
+    ...(ownRules.length === 0 ? [] : granted({ name, namespace, within: namespace, rules: ownRules })),
+  ]
+}
+
+export interface Grant {
+  /** of the account and of the role */
+  readonly name: string
+  /** of the account */
+  readonly namespace: string
+  /** where it holds; undefined: in all of the cluster */
+  readonly within: string | undefined
+  readonly rules: readonly RbacRule[]
+}
+
+export function granted({ name, namespace, within, rules }: Grant): readonly object[] {
+  const apiVersion = 'rbac.authorization.k8s.io/v1'
+  const kind = within === undefined ? 'ClusterRole' : 'Role'
+  const metadata = { name, ...(within !== undefined && { namespace: within }), labels: labelsOf(name) }
+  const subjects = [{ kind: 'ServiceAccount', name, namespace }]
+  return [
+    { apiVersion, kind, metadata, rules },
+    { apiVersion, kind: `${kind}Binding`, metadata, roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind, name }, subjects },
   ]
 }

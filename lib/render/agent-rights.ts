@@ -3,6 +3,7 @@
  * Layer: lib/render (pure). */
 import { pluralOf } from '../api/resource.ts'
 import { WATCHED } from '../api/watch/watch-list.ts'
+import { CONTROLLERS_NAME } from '../kube/objects/automatic-host-endpoint.ts'
 import { account, type RbacRule } from './account.ts'
 import { labelsOf, NODE, type RenderInput } from './input.ts'
 
@@ -13,18 +14,27 @@ const WRITES: readonly RbacRule[] = [
   // an account that sets an object's owner must have the right to delete it, where admission has
   // OwnerReferencesPermissionEnforcement
   { apiGroups: ['netplane.io'], resources: ['nodenetworks'], verbs: ['create', 'patch', 'delete'] },
+  { apiGroups: ['netplane.io'], resources: ['nodenetworks/status'], verbs: ['patch'] },
   { apiGroups: [''], resources: ['nodes/status', 'pods/status'], verbs: ['patch'] },
   { apiGroups: [''], resources: ['events'], verbs: ['get', 'create', 'patch'] },
 ]
 
-/** In its own namespace alone: how many agents are ready. */
-const OWN_READS: readonly RbacRule[] = [{ apiGroups: ['apps'], resources: ['daemonsets'], resourceNames: [NODE], verbs: ['get'] }]
+/** In its own namespace alone: how many agents are ready, and whether controllers run. */
+function ownReads(daemonSet: string): readonly RbacRule[] {
+  return [
+    { apiGroups: ['apps'], resources: ['daemonsets'], resourceNames: [daemonSet], verbs: ['get'] },
+    { apiGroups: ['coordination.k8s.io'], resources: ['leases'], resourceNames: [CONTROLLERS_NAME], verbs: ['get'] },
+  ]
+}
 
 /** Of what the account may change of every node, whose it has to be: Kubernetes' roles cannot tell. */
 const OWNED = [
   { group: '', version: 'v1', resources: ['nodes/status'], operations: ['UPDATE'], node: 'metadata.name' },
   { group: '', version: 'v1', resources: ['pods/status'], operations: ['UPDATE'], node: 'spec.nodeName' },
-  { group: 'netplane.io', version: 'v3', resources: ['nodenetworks'], operations: ['CREATE', 'UPDATE', 'DELETE'], node: 'metadata.name' },
+  {
+    ...{ group: 'netplane.io', version: 'v3', resources: ['nodenetworks', 'nodenetworks/status'] },
+    ...{ operations: ['CREATE', 'UPDATE', 'DELETE'], node: 'metadata.name' },
+  },
   { group: 'netplane.io', version: 'v3', resources: ['ipamblocks'], operations: ['CREATE', 'UPDATE'], node: 'spec.node' },
 ] as const
 
@@ -76,9 +86,9 @@ function ownedOnly({ group, version, resources, operations, node }: (typeof OWNE
 }
 
 /** The account, its roles, and what admission keeps it to. */
-export function agentRights({ namespace }: Pick<RenderInput, 'namespace'>): readonly object[] {
+export function agentRights({ namespace, daemonSet = NODE }: Pick<RenderInput, 'namespace' | 'daemonSet'>): readonly object[] {
   return [
-    ...account({ name: NODE, namespace, rules: agentRules(), ownRules: OWN_READS }),
+    ...account({ name: NODE, namespace, rules: agentRules(), ownRules: ownReads(daemonSet) }),
     ...OWNED.flatMap((owned) => ownedOnly(owned, namespace)),
   ]
 }

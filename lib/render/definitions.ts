@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** CustomResourceDefinitions of our kinds, from the shapes that parsers read by. Layer: lib/render (pure). */
+import { asApiObject, type ApiObject } from '../api/resource.ts'
 import type { Condition, Schema } from '../base/schema.ts'
+import { compareVersions, parseVersion } from '../base/text/version.ts'
 import { OPERATOR_RESOURCES } from '../kube/operator-resources.ts'
 import { resources, type Resource } from '../kube/resources.ts'
 
@@ -9,13 +11,17 @@ export function definitions(felix: Schema): readonly object[] {
   return resources(felix).map(definition)
 }
 
-/** With those that the operator is told by. */
+/** Of those that the operator is told by. */
+export function operatorDefinitions(): readonly object[] {
+  return OPERATOR_RESOURCES.map(definition)
+}
+
 export function allDefinitions(felix: Schema): readonly object[] {
-  return [...definitions(felix), ...OPERATOR_RESOURCES.map(definition)]
+  return [...definitions(felix), ...operatorDefinitions()]
 }
 
 function definition(resource: Resource): object {
-  const { group, version, kind, plural, short, namespaced, columns, warning, status } = resource
+  const { group, version, kind, plural, short, namespaced, columns, status } = resource
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
@@ -29,10 +35,8 @@ function definition(resource: Resource): object {
           name: version,
           served: true,
           storage: true,
-          // the only way in which a server says something of a kind
-          ...(warning !== undefined && { deprecated: true, deprecationWarning: warning }),
           additionalPrinterColumns: [
-            ...columns.map(({ name, type, path }) => ({ name, type, jsonPath: path })),
+            ...columns.map(({ name, type, path, wide }) => ({ name, type, jsonPath: path, ...(wide === true && { priority: 1 }) })),
             { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
           ],
           ...(status !== undefined && { subresources: { status: {} } }),
@@ -69,4 +73,21 @@ function withFixed(spec: Schema, fixed: readonly string[]): Schema {
     fieldPath: `.${key}`,
   }))
   return { ...spec, 'x-kubernetes-validations': [...(spec['x-kubernetes-validations'] ?? []), ...stays] }
+}
+
+/** Which version has made a definition: "v3.31.5". An earlier one leaves it as it is: else the server would drop fields
+ * that it does not know, with the next write of each object. */
+const MADE_BY = 'netplane.io/definition-version'
+
+/** `version`: "3.31.5" */
+export function madeBy(definition: object, version: string): ApiObject {
+  const object = asApiObject(definition)
+  const { metadata } = object
+  return { ...object, metadata: { ...metadata, annotations: { ...metadata.annotations, [MADE_BY]: `v${version}` } } }
+}
+
+/** Of a definition that is there; one that says nothing is not. */
+export function isOfNewer({ metadata }: ApiObject, version: string): boolean {
+  const [there, here] = [parseVersion(metadata.annotations?.[MADE_BY] ?? ''), parseVersion(version)]
+  return there !== undefined && here !== undefined && compareVersions(there, here) > 0
 }

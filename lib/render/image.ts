@@ -10,3 +10,8 @@ export function imageOf({ registry, imagePath, variant }: Pick<Computed, 'regist
     .filter((part) => part !== '')
     .join('/')
 }
+
+/** The operator is the same program for every variant. */
+export function operatorImageOf(from: Pick<Computed, 'registry' | 'imagePath'>, version: string): string {
+  return imageOf({ ...from, variant: 'Netplane' }, version)
+}

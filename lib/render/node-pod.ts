@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The DaemonSet of the agents. Layer: lib/render (pure). */
-import { endpointVariables, labelsOf, NODE, pullSecrets, type RenderInput } from './input.ts'
+import { endpointVariables, hostVolumes, labelsOf, NODE, pullSecrets, type RenderInput } from './input.ts'
+
+/** There while the agent of the pod has last read that the datastore is open; a folder of the pod itself. */
+const DATASTORE_FOLDER = '/run/netplane-datastore'
+const DATASTORE_FILE = `${DATASTORE_FOLDER}/ready`
+
+/** In the agent's container, by their volumes. */
+const CNI_FOLDERS = { 'cni-conf': '/etc/cni/net.d', 'cni-bin': '/opt/cni/bin' } as const
 
 /** On a node's loopback address alone. */
 const HEALTH_HOST = '127.0.0.1'
 
-interface HostFolder {
-  readonly name: string
-  readonly path: string
-  readonly type: 'Directory' | 'DirectoryOrCreate' | 'FileOrCreate'
-}
-
 export function nodeDaemonSet(input: RenderInput): object {
-  const { namespace, computed } = input
+  const { namespace, computed, daemonSet = NODE } = input
   const labels = labelsOf(NODE)
   const { resources, tolerations, nodeSelector, annotations } = computed.nodePods
   return {
     apiVersion: 'apps/v1',
     kind: 'DaemonSet',
-    metadata: { name: NODE, namespace, labels },
+    metadata: { name: daemonSet, namespace, labels },
     spec: {
       selector: { matchLabels: { 'app.kubernetes.io/name': NODE } },
       // programs go on while an agent is replaced
@@ -39,30 +40,16 @@ export function nodeDaemonSet(input: RenderInput): object {
           tolerations: [{ operator: 'Exists' }, ...tolerations],
           ...pullSecrets(input),
           initContainers: [mounts(input)],
-          containers: [agent(input, resources ?? { requests: { cpu: '100m', memory: '200Mi' } })],
+          containers: [agent(input, resources ?? { requests: { cpu: '100m', memory: '200Mi' } }), datastore(input)],
           volumes: [
-            ...hostFolders(input).map(({ name, path, type }) => ({ name, hostPath: { path, type } })),
+            ...hostVolumes(computed, ['bpf', 'run', 'keep', 'netns', 'proc', 'cgroup', 'xtables-lock', ...cniVolumes(computed), 'logs']),
             { name: 'tmp', emptyDir: { medium: 'Memory', sizeLimit: '16Mi' } },
+            { name: 'datastore', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } },
           ],
         },
       },
     },
   }
-}
-
-function hostFolders({ computed: { confDir, binDir } }: RenderInput): readonly HostFolder[] {
-  return [
-    { name: 'bpf', path: '/sys/fs/bpf', type: 'Directory' },
-    { name: 'run', path: '/run/netplane', type: 'DirectoryOrCreate' },
-    { name: 'keep', path: '/var/lib/netplane', type: 'DirectoryOrCreate' },
-    { name: 'netns', path: '/run/netns', type: 'DirectoryOrCreate' },
-    { name: 'proc', path: '/proc', type: 'Directory' },
-    { name: 'cgroup', path: '/sys/fs/cgroup', type: 'Directory' },
-    { name: 'xtables-lock', path: '/run/xtables.lock', type: 'FileOrCreate' },
-    { name: 'cni-conf', path: confDir, type: 'DirectoryOrCreate' },
-    { name: 'cni-bin', path: binDir, type: 'DirectoryOrCreate' },
-    { name: 'logs', path: '/var/log/pods', type: 'DirectoryOrCreate' },
-  ]
 }
 
 /** File systems that the agent needs, mounted for the node. */
@@ -84,18 +71,13 @@ function mounts({ image }: RenderInput): object {
 }
 
 function agent(input: RenderInput, resources: object): object {
-  const { image, computed } = input
+  const { image, computed, daemonSet = NODE } = input
   return {
     name: NODE,
     image,
     imagePullPolicy: 'IfNotPresent',
     command: ['netplane-start'],
-    args: [
-      '--node=$(NODE_NAME)',
-      ...(computed.cni === 'None' ? [] : ['--cni-conf-dir=/etc/cni/net.d', '--cni-bin-dir=/opt/cni/bin']),
-      ...(computed.cni === 'Chained' ? ['--cni-chained'] : []),
-      `--daemon-set=$(NAMESPACE)/${NODE}`,
-    ],
+    args: ['--node=$(NODE_NAME)', ...pluginFlags(computed), `--daemon-set=$(NAMESPACE)/${daemonSet}`, `--datastore-file=${DATASTORE_FILE}`],
     env: environment(input),
     securityContext: {
       allowPrivilegeEscalation: true,
@@ -122,16 +104,53 @@ function agent(input: RenderInput, resources: object): object {
       { name: 'keep', mountPath: '/var/lib/netplane' },
       { name: 'netns', mountPath: '/run/netns', mountPropagation: 'HostToContainer' },
       { name: 'xtables-lock', mountPath: '/run/xtables.lock' },
-      { name: 'cni-conf', mountPath: '/etc/cni/net.d' },
-      { name: 'cni-bin', mountPath: '/opt/cni/bin' },
+      ...cniVolumes(computed).map((name) => ({ name, mountPath: CNI_FOLDERS[name] })),
       // the agent's own log, for support bundles
       { name: 'logs', mountPath: '/var/log/pods', readOnly: true },
       { name: 'tmp', mountPath: '/tmp' },
+      { name: 'datastore', mountPath: DATASTORE_FOLDER },
     ],
   }
 }
 
-function environment({ endpoint, computed }: RenderInput): readonly object[] {
+/** Who gives pods their network. */
+function pluginFlags({ cni, mtu, hostPorts }: RenderInput['computed']): readonly string[] {
+  if (cni === 'None') return ['--cni-none']
+  const folders = [`--cni-conf-dir=${CNI_FOLDERS['cni-conf']}`, `--cni-bin-dir=${CNI_FOLDERS['cni-bin']}`]
+  if (cni === 'Chained') return [...folders, '--cni-chained']
+  const local = cni === 'Local' ? ['--cni-local'] : []
+  return [...folders, ...local, ...(mtu === undefined ? [] : [`--cni-mtu=${mtu}`]), ...(hostPorts ? [] : ['--cni-no-host-ports'])]
+}
+
+/** Rests, and is ready once the agent beside it has read that the datastore is not locked. That the API server is away
+ * changes nothing. */
+function datastore({ image }: RenderInput): object {
+  return {
+    name: 'datastore',
+    image,
+    imagePullPolicy: 'IfNotPresent',
+    command: ['netplane-datastore'],
+    securityContext: {
+      runAsNonRoot: true,
+      runAsUser: 65_532,
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+      seccompProfile: { type: 'RuntimeDefault' },
+    },
+    // twice: a node that is short of time for once is not locked
+    readinessProbe: { exec: { command: ['netplane-datastore', DATASTORE_FILE] }, periodSeconds: 5, timeoutSeconds: 5, failureThreshold: 2 },
+    resources: { requests: { cpu: '1m', memory: '1Mi' } },
+    volumeMounts: [{ name: 'datastore', mountPath: DATASTORE_FOLDER, readOnly: true }],
+  }
+}
+
+/** None where no network configuration is ours: the other plugin's folders are not touched. */
+function cniVolumes({ cni }: RenderInput['computed']): readonly (keyof typeof CNI_FOLDERS)[] {
+  return cni === 'None' ? [] : ['cni-conf', 'cni-bin']
+}
+
+function environment({ endpoint, computed, settings = {} }: RenderInput): readonly object[] {
   const own = (name: string, fieldPath: string): object => ({ name, valueFrom: { fieldRef: { fieldPath } } })
   return [
     own('NODE_NAME', 'spec.nodeName'),
@@ -142,6 +161,7 @@ function environment({ endpoint, computed }: RenderInput): readonly object[] {
     { name: 'FELIX_HEALTHENABLED', value: 'true' },
     { name: 'FELIX_HEALTHHOST', value: HEALTH_HOST },
     { name: 'FELIX_HEALTHPORT', value: String(computed.platform.healthPort) },
+    ...Object.entries(settings).map(([field, value]) => ({ name: `FELIX_${field.toUpperCase()}`, value })),
   ]
 }
 

@@ -45,6 +45,7 @@ export class Store {
     networkSets: new Map(),
     profiles: new Map(),
     hostEndpoints: new Map(),
+    clusterInformations: new Map(),
   }
   readonly #podAddresses = new PodAddresses()
   /** what the sources' own objects say of nodes */

@@ -32,7 +32,8 @@ export async function connectTo({ server, tls, address, clock, beforeConnect, si
     reject(signal.reason)
   }
   const cancel = clock.after(CONNECT_MS, () => {
-    reject(new Error(`no answer in ${CONNECT_MS} ms`))
+    // as the kernel calls it, which is more patient
+    reject(Object.assign(new Error(`no answer in ${CONNECT_MS} ms`), { code: 'ETIMEDOUT' }))
   })
   signal.addEventListener('abort', onAbort)
   socket.once(server.protocol === 'http:' ? 'connect' : 'secureConnect', () => {

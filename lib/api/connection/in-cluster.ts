@@ -41,6 +41,6 @@ export function inCluster({ env = process.env, account = ACCOUNT }: InClusterOpt
 }
 
 function byServiceText(host: string, namespace: string): string {
-  const missing = `no ${DIRECT[0]} was in config map cluster-services-endpoint of ${namespace} when the agent started`
+  const missing = `no ${DIRECT[0]} was in config map cluster-services-endpoint of ${namespace} when this program started`
   return `${missing}: the API server is asked at ${host}, the address of its service, which kube-proxy or its like has to serve`
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A kubeconfig file → the API server of its current context. Layer: lib/api. */
+/** A kubeconfig file → the API server of one of its contexts. Layer: lib/api. */
 import { readFileSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
@@ -9,12 +9,14 @@ import { ConfigError, errorText } from '../../base/errors.ts'
 import { isObject } from '../../base/object.ts'
 import { deepEqual } from '../../base/deep-equal.ts'
 import { ExecLogin, type Login } from './exec-login.ts'
-import type { ApiServer } from './server.ts'
+import { changingServer, type ApiServer } from './server.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
 export interface KubeconfigOptions {
   readonly clock?: Clock
+  /** the current one when it is not given */
+  readonly context?: string | undefined
   /** how long a program may take that gives credentials */
   readonly loginMs?: number
 }
@@ -37,40 +39,24 @@ interface LoginSource extends Disposable {
  * ConfigError that names the field. */
 export function fromKubeconfig(file: string, options: KubeconfigOptions = {}): ApiServer {
   let now = readingOf(file, options)
-  return {
-    get protocol() {
-      return now.protocol
-    },
-    get host() {
-      return now.host
-    },
-    get port() {
-      return now.port
-    },
-    get prefix() {
-      return now.prefix
-    },
-    get servername() {
-      return now.servername
-    },
-    tls: () => now.tls(),
-    headers: () => now.headers(),
-    renew: async (refused) => {
-      if (refused) now.login?.forget()
-      // what comes from a pipe comes once
-      if (!(await stat(file)).isFile()) return
-      const { login } = now
-      now = readingOf(file, options, login)
-      if (now.login !== login) login?.[Symbol.dispose]()
-    },
-    [Symbol.dispose]: () => now.login?.[Symbol.dispose](),
+  const renew = async (refused: boolean): Promise<void> => {
+    if (refused) now.login?.forget()
+    // what comes from a pipe comes once
+    if (!(await stat(file)).isFile()) return
+    const { login } = now
+    now = readingOf(file, options, login)
+    if (now.login !== login) login?.[Symbol.dispose]()
   }
+  return Object.assign(
+    changingServer(() => now, renew),
+    { [Symbol.dispose]: () => now.login?.[Symbol.dispose]() },
+  )
 }
 
 /** Tokens, certificates and their files are read here. `login`: of the reading before. */
 function readingOf(file: string, options: KubeconfigOptions, before?: LoginSource): Reading {
   const config = readConfig(file)
-  const context = part(config, 'context', textIn(config, 'current-context') ?? '')
+  const context = part(config, 'context', options.context ?? textIn(config, 'current-context') ?? '')
   const cluster = part(config, 'cluster', textIn(context, 'cluster') ?? '')
   const user = part(config, 'user', textIn(context, 'user') ?? '')
   if (cluster['insecure-skip-tls-verify'] === true)
@@ -99,13 +85,13 @@ interface LoginQuery extends KubeconfigOptions {
   readonly before: LoginSource | undefined
 }
 
-function loginOf({ file, folder, user, cluster, ca, before, clock, loginMs }: LoginQuery): LoginSource | undefined {
+function loginOf({ file, folder, user, cluster, ca, before, clock, context, loginMs }: LoginQuery): LoginSource | undefined {
   const { exec, 'auth-provider': provider } = user
   if (exec === undefined && provider === undefined) return undefined
   const of = { exec, provider, cluster: isObject(exec) && exec['provideClusterInfo'] === true ? cluster : undefined }
   if (before !== undefined && deepEqual(before.of, of)) return before
   if (exec === undefined) checkProvider(file, provider)
-  if (exec === undefined) return { of, ...lateLogin(file), [Symbol.dispose]: () => undefined }
+  if (exec === undefined) return { of, ...lateLogin(file, context), [Symbol.dispose]: () => undefined }
   const login = new ExecLogin({ exec, folder, cluster: () => clusterInfo(cluster, ca), clock, limitMs: loginMs })
   return {
     of,
@@ -174,12 +160,13 @@ function checkProvider(file: string, provider: unknown): void {
 
 /** By the library of the Kubernetes project, which takes a second and 60 MB to load. It remembers what is still
  * good. */
-function lateLogin(file: string): Pick<LoginSource, 'get' | 'forget'> {
+function lateLogin(file: string, context: string | undefined): Pick<LoginSource, 'get' | 'forget'> {
   let loading: Promise<(options: LoginOptions) => Promise<void>> | undefined
   const load = async () => {
     const { KubeConfig } = await import('@kubernetes/client-node')
     const config = new KubeConfig()
     config.loadFromFile(file)
+    if (context !== undefined) config.setCurrentContext(context)
     // it may be another file by now
     checkProvider(file, config.getCurrentUser()?.authProvider)
     return (options: LoginOptions) => config.applyToHTTPSOptions(options)

@@ -22,6 +22,33 @@ export interface ApiServer extends Partial<Disposable> {
   readonly renew?: (refused: boolean) => Promise<void>
 }
 
+/** One that is another after {@link ApiServer.renew}: each question goes to that of now. */
+export function changingServer(now: () => ApiServer, renew: (refused: boolean) => Promise<void>): ApiServer {
+  return {
+    get protocol() {
+      return now().protocol
+    },
+    get host() {
+      return now().host
+    },
+    get port() {
+      return now().port
+    },
+    get prefix() {
+      return now().prefix
+    },
+    get servername() {
+      return now().servername
+    },
+    get byService() {
+      return now().byService
+    },
+    tls: () => now().tls(),
+    headers: () => now().headers(),
+    renew,
+  }
+}
+
 /** PEM texts. There is no way not to verify the server. */
 export interface TlsMaterial {
   /** the machine's own authorities when there are none */

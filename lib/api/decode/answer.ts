@@ -23,19 +23,31 @@ const unpack = promisify(gunzip)
 
 /** Throws ApiError unless the answer is good. */
 export async function answerOf(response: HttpResponse, request: string, message?: Message): Promise<unknown> {
-  const { status, headers, body } = response
-  const early = (thrown: unknown): never => {
-    throw new UnreachableError(`${request}: the answer ended early`, thrown)
-  }
-  const packed = headers['content-encoding'] === 'gzip'
   const answer =
     isProtobuf(response) && message !== undefined
-      ? await bodyBytes(body, packed).then((bytes) => decoded(request, () => readList(bytes, message)), early)
-      : jsonOf(await bodyText(body, packed).catch(early))
-  const retryAfter = headers['retry-after']
-  if (status >= 400) throw refusalOf(answer, { status, request, retryAfter: typeof retryAfter === 'string' ? retryAfter : undefined })
+      ? await bodyBytes(response).then((bytes) => decoded(request, () => readList(bytes, message)), endedEarly(request))
+      : jsonOf(await bodyText(response).catch(endedEarly(request)))
+  mustBeGood(response, request, answer)
   if (answer === undefined) throw new UnreachableError(`${request}: the answer is no JSON`)
   return answer
+}
+
+/** Of what is no object: a log. Throws ApiError unless the answer is good. */
+export async function answerText(response: HttpResponse, request: string): Promise<string> {
+  const text = await bodyText(response).catch(endedEarly(request))
+  if (response.status >= 400) mustBeGood(response, request, jsonOf(text))
+  return text
+}
+
+function mustBeGood({ status, headers }: HttpResponse, request: string, answer: unknown): void {
+  const retryAfter = headers['retry-after']
+  if (status >= 400) throw refusalOf(answer, { status, request, retryAfter: typeof retryAfter === 'string' ? retryAfter : undefined })
+}
+
+function endedEarly(request: string): (thrown: unknown) => never {
+  return (thrown) => {
+    throw new UnreachableError(`${request}: the answer ended early`, thrown)
+  }
 }
 
 /** Of a watch that the server has begun, as many as have come at a time. */
@@ -44,16 +56,20 @@ export async function* eventsOf(response: HttpResponse, request: string, message
   else for await (const parts of frames(response.body)) yield parts.map((part) => decoded(request, () => readEvent(part, message)))
 }
 
-async function bodyText(body: HttpResponse['body'], packed: boolean): Promise<string> {
-  return packed ? (await bodyBytes(body, packed)).toString() : await textOf(body)
+async function bodyText(response: HttpResponse): Promise<string> {
+  return isPacked(response) ? (await bodyBytes(response)).toString() : await textOf(response.body)
 }
 
-async function bodyBytes(body: HttpResponse['body'], packed: boolean): Promise<Buffer> {
+async function bodyBytes(response: HttpResponse): Promise<Buffer> {
   const chunks: Buffer[] = []
   // Node's own way goes by a Blob, which takes a twentieth of what a list costs
-  for await (const chunk of body) if (Buffer.isBuffer(chunk)) chunks.push(chunk)
+  for await (const chunk of response.body) if (Buffer.isBuffer(chunk)) chunks.push(chunk)
   const bytes = Buffer.concat(chunks)
-  return packed ? await unpack(bytes) : bytes
+  return isPacked(response) ? await unpack(bytes) : bytes
+}
+
+function isPacked({ headers }: HttpResponse): boolean {
+  return headers['content-encoding'] === 'gzip'
 }
 
 function isProtobuf({ headers }: HttpResponse): boolean {

@@ -14,6 +14,14 @@ const METADATA_FIELDS = {
 const METADATA = messageOf(METADATA_FIELDS)
 const METADATA_WITH_UID = messageOf({ ...METADATA_FIELDS, 5: one('uid', 'text') })
 
+const OWNER = messageOf({ 1: one('kind', 'text'), 3: one('name', 'text'), 6: one('controller', 'flag') })
+const POD_METADATA = messageOf({
+  ...METADATA_FIELDS,
+  2: one('generateName', 'text'),
+  5: one('uid', 'text'),
+  13: many('ownerReferences', OWNER),
+})
+
 const SERVICE_PORT = messageOf({
   1: one('name', 'text'),
   2: one('protocol', 'text'),
@@ -72,7 +80,7 @@ const CONTAINER = messageOf({
 })
 
 const POD = messageOf({
-  1: one('metadata', METADATA_WITH_UID),
+  1: one('metadata', POD_METADATA),
   2: one(
     'spec',
     messageOf({

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /** ClusterInformation objects, both ways, and what the cluster shows of where it runs. Layer: lib/kube. */
 import { isObject } from '../../base/object.ts'
+import { LOCKED, type ClusterInformation } from '../../model/cluster-information.ts'
 import type { Labels } from '../../model/labels.ts'
-import { GROUP, VERSION } from '../resources.ts'
+import { inside, type ParseInput } from '../parse/fields.ts'
+import { clusterInformationSpec } from '../schema/cluster-information.ts'
 
-export const CLUSTER_INFORMATION = { apiVersion: `${GROUP}/${VERSION}`, kind: 'ClusterInformation', name: 'default' } as const
+export const CLUSTER_INFORMATION = { apiVersion: 'netplane.io/v3', kind: 'ClusterInformation', name: 'default' } as const
 
-export interface ClusterInformation {
+/** Its spec. */
+export interface ClusterInformationSpec {
   readonly clusterGUID: string
   /** "k8s,eks" */
   readonly clusterType: string
@@ -30,15 +33,21 @@ export function readinessOf({ metadata, status }: Readonly<Record<string, unknow
   return { nodes: count('desiredNumberScheduled'), ready: count('numberReady'), updated: count('updatedNumberScheduled') }
 }
 
-export function clusterInformationObject(spec: ClusterInformation) {
+export function clusterInformationObject(spec: ClusterInformationSpec) {
   const { name, ...kind } = CLUSTER_INFORMATION
   return { ...kind, metadata: { name }, spec }
 }
 
+/** As far as others go by it; the rest is for people. */
+export function parseClusterInformation({ raw, name }: ParseInput): ClusterInformation {
+  const datastoreReady = inside(raw, 'spec', (spec) => clusterInformationSpec.at(spec, 'datastoreReady'))
+  return { kind: 'ClusterInformation', namespace: '', name, datastoreReady }
+}
+
 /** What it says; parts that it does not say are missing. */
-export function readClusterInformation(object: Readonly<Record<string, unknown>>): Partial<ClusterInformation> {
+export function readClusterInformation(object: Readonly<Record<string, unknown>>): Partial<ClusterInformationSpec> {
   const spec = isObject(object['spec']) ? object['spec'] : {}
-  const text = (name: keyof ClusterInformation) => (typeof spec[name] === 'string' && spec[name] !== '' ? { [name]: spec[name] } : {})
+  const text = (name: keyof ClusterInformationSpec) => (typeof spec[name] === 'string' && spec[name] !== '' ? { [name]: spec[name] } : {})
   return {
     ...text('clusterGUID'),
     ...text('clusterType'),
@@ -46,6 +55,11 @@ export function readClusterInformation(object: Readonly<Record<string, unknown>>
     ...(typeof spec['datastoreReady'] === 'boolean' ? { datastoreReady: spec['datastoreReady'] } : {}),
     ...(isReadiness(spec['dataplane']) ? { dataplane: spec['dataplane'] } : {}),
   }
+}
+
+/** Why no object of ours may be written, for those who have no snapshot; undefined: they may. */
+export function lockOf(object: Readonly<Record<string, unknown>> | undefined): string | undefined {
+  return object !== undefined && readClusterInformation(object).datastoreReady === false ? LOCKED : undefined
 }
 
 function isReadiness(value: unknown): value is DataplaneReadiness {
@@ -60,6 +74,7 @@ const VERSIONS: readonly (readonly [RegExp, string])[] = [
   [/-gke\./, 'gke'],
   [/\+k3s/, 'k3s'],
   [/\+rke2/, 'rke2'],
+  [/\+vmware/, 'tkg'],
   [/-mirantis/, 'mke'],
 ]
 

@@ -2,6 +2,11 @@
 /** Conditions in the status of nodes and pods, both ways. Layer: lib/kube. */
 import { isObject } from '../../base/object.ts'
 
+/** Type of a Node's condition by which schedulers know that it has no network. */
+export const NETWORK_UNAVAILABLE = 'NetworkUnavailable'
+/** Reasons that agents give for it begin so; others' are another plugin's, or the cloud's. */
+export const OUR_REASONS = 'Netplane'
+
 export interface Condition {
   readonly status: 'True' | 'False'
   /** one word */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Events of Kubernetes that warn of an object, both ways. Layer: lib/kube. */
+/** Events of Kubernetes about an object, both ways. Layer: lib/kube. */
 import { fnv1a64 } from '../../base/hash.ts'
 import { isObject } from '../../base/object.ts'
 
-export interface Warning {
+export interface Notice {
+  readonly type: 'Normal' | 'Warning'
   readonly involved: Involved
   /** one word */
   readonly reason: string
@@ -35,23 +36,23 @@ const NO_NAMESPACE = 'default'
 const LONGEST_MESSAGE = 1000
 const LONGEST_NAME = 200
 
-/** The same warning about the same object is the same event, whichever node reports it. */
-export function eventNamed({ involved, reason, message }: Warning) {
+/** The same notice about the same object is the same event, whichever node reports it. */
+export function eventNamed({ involved, reason, message }: Notice) {
   const { namespace = NO_NAMESPACE, name, uid = '' } = involved
   const digest = fnv1a64(JSON.stringify([involved.kind, uid, reason, message]))
   return { apiVersion: API_VERSION, kind: 'Event', namespace, name: `${firstOf(name)}.${digest}` } as const
 }
 
-/** The event of a warning that is reported for the first time. */
-export function eventObject(warning: Warning, now: number) {
-  const { involved, reason, message, component, host } = warning
-  const { apiVersion, kind, namespace, name } = eventNamed(warning)
+/** The event of a notice that is reported for the first time. */
+export function eventObject(notice: Notice, now: number) {
+  const { type, involved, reason, message, component, host } = notice
+  const { apiVersion, kind, namespace, name } = eventNamed(notice)
   return {
     apiVersion,
     kind,
     metadata: { namespace, name },
     involvedObject: involved,
-    type: 'Warning',
+    type,
     reason,
     message: message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message,
     source: { component, host },
@@ -60,7 +61,7 @@ export function eventObject(warning: Warning, now: number) {
   }
 }
 
-/** The change of an event whose warning is reported again. */
+/** The change of an event whose notice is reported again. */
 export function eventPatch(count: number, now: number) {
   return { count, lastTimestamp: timeText(now) }
 }

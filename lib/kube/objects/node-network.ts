@@ -3,12 +3,12 @@
 import { formatAddr, formatCidr } from '../../base/ip.ts'
 import type { Cidr } from '../../base/ip.ts'
 import { compareText } from '../../base/order.ts'
-import type { NodeNetwork } from '../../model/node.ts'
-import { asRecord, each, inside, text, usable } from '../parse/fields.ts'
+import type { NodeInterface, NodeNetwork, Vteps } from '../../model/node.ts'
+import { asRecord, each, inside, own, text, usable } from '../parse/fields.ts'
 import type { ParseInput, Raw } from '../parse/fields.ts'
 import { labelMap } from '../parse/labels.ts'
-import { fieldOr, listed, object } from '../schema/shape.ts'
-import { address, cidr, texts } from '../schema/primitives.ts'
+import { field, fieldOr, listed, object, required } from '../schema/shape.ts'
+import { address, cidr, macAddress, name, texts } from '../schema/primitives.ts'
 import { asReachable } from '../parse/special-addresses.ts'
 
 export const NODE_NETWORK = { apiVersion: 'netplane.io/v3', kind: 'NodeNetwork' } as const
@@ -17,6 +17,12 @@ export const NODE_NETWORK = { apiVersion: 'netplane.io/v3', kind: 'NodeNetwork' 
 const MANY = 1024
 /** A node takes another block when it has more pods than addresses. */
 const BLOCKS = 4096
+const INTERFACES = 256
+
+const nodeInterface = object({
+  name: required('Its name.', name),
+  addresses: listed('By which it is reached.', address, { most: MANY }),
+})
 
 export const nodeNetworkSpec = object({
   addresses: listed(
@@ -28,6 +34,11 @@ export const nodeNetworkSpec = object({
   blocks: listed('Ranges that it has taken from pools for its pods.', cidr, { most: BLOCKS }),
   subnets: listed('Prefixes in which it reaches other nodes without a router.', cidr, { most: MANY }),
   labels: fieldOr<Raw, Raw>({}, 'Those of the Node.', texts),
+  interfaces: listed("Its devices with addresses, but for pods': what automatic host endpoints are made of.", nodeInterface, {
+    most: INTERFACES,
+  }),
+  vxlanTunnelMACAddr: field('What a node of an older version takes frames of the tunnel for.', macAddress),
+  vxlanTunnelMACAddrV6: field('The same of packets of IPv6.', macAddress),
 })
 
 /** What agents of other versions say besides is theirs. */
@@ -43,8 +54,20 @@ export function parseNodeNetwork(input: ParseInput): NodeNetwork {
     blocks: nodeNetworkSpec.at(raw, 'blocks'),
     subnets: nodeNetworkSpec.at(raw, 'subnets'),
     labels: labelMap(nodeNetworkSpec.at(raw, 'labels'), input),
+    ...interfacesOf(raw),
+    ...vtepsOf(raw),
   }))
   return { kind: 'NodeNetwork', namespace: '', name: input.name, ...spec, owner: ownerOf(input.raw) }
+}
+
+/** An agent without the field is unlike one without such devices. */
+function interfacesOf(raw: Raw): { readonly interfaces?: readonly NodeInterface[] } {
+  return own(raw, 'interfaces') === undefined ? {} : { interfaces: nodeNetworkSpec.at(raw, 'interfaces') }
+}
+
+function vtepsOf(raw: Raw): { readonly vteps?: Vteps } {
+  const vteps = { v4: nodeNetworkSpec.at(raw, 'vxlanTunnelMACAddr'), v6: nodeNetworkSpec.at(raw, 'vxlanTunnelMACAddrV6') }
+  return vteps.v4 === undefined && vteps.v6 === undefined ? {} : { vteps }
 }
 
 function ownerOf(raw: Raw): string | undefined {
@@ -54,13 +77,16 @@ function ownerOf(raw: Raw): string | undefined {
 }
 
 /** As spec; what is not given is left out. */
-export function nodeNetworkRaw({ addresses, podCIDRs, blocks, subnets, labels }: Partial<NodeNetwork>) {
+export function nodeNetworkRaw({ addresses, podCIDRs, blocks, subnets, labels, interfaces, vteps }: Partial<NodeNetwork>) {
   return {
     ...(addresses && { addresses: addresses.map(formatAddr) }),
     ...(podCIDRs && { podCIDRs: podCIDRs.map(formatCidr) }),
     ...(blocks && { blocks: sortedCidrs(blocks).map(formatCidr) }),
     ...(subnets && { subnets: subnets.map(formatCidr) }),
     ...(labels && { labels: Object.fromEntries(labels) }),
+    ...(interfaces && { interfaces: interfaces.map((one) => ({ name: one.name, addresses: one.addresses.map(formatAddr) })) }),
+    ...(vteps?.v4 !== undefined && { vxlanTunnelMACAddr: vteps.v4 }),
+    ...(vteps?.v6 !== undefined && { vxlanTunnelMACAddrV6: vteps.v6 }),
   }
 }
 

@@ -7,7 +7,11 @@ import type { ParseInput } from './fields.ts'
 
 export function parseFelixConfiguration(input: ParseInput): FelixConfiguration {
   if (input.name !== 'default' && !input.name.startsWith('node.')) throw new FieldError('metadata.name', 'must be default or node.<name>')
-  return { kind: 'FelixConfiguration', namespace: '', name: input.name, spec: plainJson(record(input.raw, 'spec'), 'spec') }
+  const { generation } = record(input.raw, 'metadata')
+  return {
+    ...{ kind: 'FelixConfiguration', namespace: '', name: input.name, spec: plainJson(record(input.raw, 'spec'), 'spec') },
+    ...(typeof generation === 'number' ? { generation } : {}),
+  }
 }
 
 /** Fields that are null count as missing. Throws FieldError. */

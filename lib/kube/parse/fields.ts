@@ -36,7 +36,7 @@ export interface ParseInput {
   readonly refuse: (error: FieldError) => void
   readonly intern: (text: string) => string
   /** the same for labels and ports */
-  readonly shared: Pick<InternPool, 'labels' | 'ports'>
+  readonly shared: Pick<InternPool, 'labels' | 'ports' | 'group'>
 }
 
 /** The one empty list of all values that have none. */

@@ -21,7 +21,7 @@ export const hostEndpointSpec = object(
       'Name of the interface; "*": all of the node.',
       matching(/^(\*|[^/\s]{1,15})?$/, 'must be the name of an interface, or "*"'),
     ),
-    expectedIPs: listed('Addresses by which the interface is found where it has no name.', address, { most: 64 }),
+    expectedIPs: listed('Addresses by which the interface is found where it has no name.', address, { most: 1024 }),
     profiles: listed('Profiles that hold where no policy decides.', text, { most: 64 }),
     ports: listed('Ports by the names that rules may use.', namedPort, { most: 1024 }),
   },

@@ -47,7 +47,7 @@ function isLeaving(raw: Raw): boolean {
 const ZONE = 'topology.kubernetes.io/zone'
 
 /** As kubelet and kube-proxy choose: InternalIPs, and ExternalIPs of a family that has no InternalIP. */
-function nodeAddresses(status: Raw, input: ParseInput): readonly Addr[] {
+export function nodeAddresses(status: Raw, input: Pick<ParseInput, 'refuse'>): readonly Addr[] {
   const refuse = (error: FieldError): void => {
     input.refuse(error.under('status'))
   }

@@ -45,10 +45,7 @@ function identifyRaw(value: unknown): Identified {
   )
   const known = entry !== undefined
   if (!known && !NOT_YET.test(`${apiVersion} ${kind}`)) return { kind: 'foreign' }
-  const metadata = record(value, 'metadata')
-  const name = checkedName(metadata, 'name')
-  if (name === undefined) throw new FieldError('metadata.name', 'is missing')
-  const namespace = checkedName(metadata, 'namespace')
+  const { namespace, name } = namesIn(value)
   if (!known) {
     const ref = `${kind}/${nameKey({ namespace: namespace ?? '', name })}`
     return { kind: 'rejected', ref: undefined, rejected: { ref, path: 'kind', reason: 'is not implemented' } }
@@ -80,6 +77,14 @@ export function parseObject(value: unknown, ref: Ref, pool: InternPool = NO_INTE
 function sameGroup(a: string, b: string): boolean {
   const group = (apiVersion: string): string => apiVersion.slice(0, Math.max(0, apiVersion.indexOf('/')))
   return group(a) === group(b)
+}
+
+/** Throws FieldError for what the API server would not take. */
+export function namesIn(value: Raw): { readonly namespace: string | undefined; readonly name: string } {
+  const metadata = record(value, 'metadata')
+  const name = checkedName(metadata, 'name')
+  if (name === undefined) throw new FieldError('metadata.name', 'is missing')
+  return { namespace: checkedName(metadata, 'namespace'), name }
 }
 
 function checkedName(metadata: Raw, key: string): string | undefined {

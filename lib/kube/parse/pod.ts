@@ -48,6 +48,7 @@ export function parsePod(input: ParseInput): Pod {
     serviceAccount: input.intern(serviceAccount === '' ? DEFAULT_SERVICE_ACCOUNT : serviceAccount),
     ports,
     ...uidOf(input),
+    ...groupOf(input),
     ...ipAnnotationsOf(input),
   }
 }
@@ -66,6 +67,17 @@ function uidOf({ raw }: ParseInput): Pick<Pod, 'uid'> {
   return inside(raw, 'metadata', (metadata) => {
     const uid = own(record(metadata, 'annotations'), 'kubernetes.io/config.mirror') ?? own(metadata, 'uid')
     return typeof uid === 'string' && uid !== '' ? { uid } : {}
+  })
+}
+
+/** Of several owners, the controller. */
+function groupOf({ raw, shared }: ParseInput): Pick<Pod, 'group'> {
+  return inside(raw, 'metadata', (metadata) => {
+    const prefix = text(metadata, 'generateName') ?? ''
+    const owners = each(metadata, 'ownerReferences', asRecord)
+    const by = owners.find((owner) => flag(owner, 'controller') === true) ?? owners[0]
+    const owner = by === undefined ? '' : `${text(by, 'kind') ?? ''}/${text(by, 'name') ?? ''}`
+    return prefix === '' && owner === '' ? {} : { group: shared.group({ prefix, owner }) }
   })
 }
 

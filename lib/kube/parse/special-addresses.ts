@@ -21,10 +21,19 @@ const firstBytes = new Set(special.map(({ cidr }) => firstByte(cidr.addr)))
 
 export function asReachable(value: unknown): Addr {
   const addr = asAddr(value)
-  if (!firstBytes.has(firstByte(addr))) return addr
-  const hit = special.find(({ cidr }) => cidrContains(cidr, addr))
-  if (hit !== undefined) throw new FieldError('', `must not be ${hit.what}`)
+  const what = specialOf(addr)
+  if (what !== undefined) throw new FieldError('', `must not be ${what}`)
   return addr
+}
+
+export function isReachable(addr: Addr): boolean {
+  return specialOf(addr) === undefined
+}
+
+/** undefined: it is none of them. */
+function specialOf(addr: Addr): string | undefined {
+  if (!firstBytes.has(firstByte(addr))) return undefined
+  return special.find(({ cidr }) => cidrContains(cidr, addr))?.what
 }
 
 /** Of the family's own bytes, IPv6 apart from IPv4. */

@@ -2,13 +2,14 @@
 /** Shapes of the resources that an administrator gives the operator, operator.netplane.io/v1. Layer: lib/kube. */
 import { field, listed, object, required, type Shape } from './shape.ts'
 import { cidr, flag, integer, matching, name, text, texts, word } from './primitives.ts'
+import { formatCidr, tryParseAddr, type Cidr } from '../../base/ip.ts'
 import { FieldError } from '../parse/fields.ts'
 import type { Json } from '../../model/felix-configuration.ts'
 import { plainJson } from '../parse/felix-configuration.ts'
 
 export const VARIANTS = ['Netplane', 'NetplaneEnterprise'] as const
 export const DATAPLANES = ['Standard', 'BPF'] as const
-export const CNI_TYPES = ['Netplane', 'Chained', 'None'] as const
+export const CNI_TYPES = ['Netplane', 'Local', 'Chained', 'None'] as const
 /** Platforms that differ in something the operator renders, checks or patches. */
 export const PROVIDERS = ['Generic', 'KOPS', 'OpenShift', 'AKS', 'EKS', 'MKE', 'RKE2'] as const
 
@@ -21,19 +22,46 @@ const kubernetesObject: Shape<Readonly<Record<string, Json>>> = {
   schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
 }
 
+const NUMBER_OR_PERCENT = 'must be a number of nodes from 1, or a percentage like 10%'
+
 /** A number of nodes, or a part of all: "10%". */
 const numberOrPercent: Shape<number | string> = {
   read: (value) => {
     if (typeof value === 'number' && Number.isInteger(value) && value >= 1) return value
     if (typeof value === 'string' && /^([1-9][0-9]?|100)%$/.test(value)) return value
-    throw new FieldError('', 'must be a number of nodes from 1, or a percentage like 10%')
+    throw new FieldError('', NUMBER_OR_PERCENT)
   },
   schema: {
     'x-kubernetes-int-or-string': true,
     'x-kubernetes-validations': [
       {
         rule: "type(self) == int ? self >= 1 : self.matches('^([1-9][0-9]?|100)%$')",
-        message: 'must be a number of nodes from 1, or a percentage like 10%',
+        message: NUMBER_OR_PERCENT,
+        messageExpression: `"${NUMBER_OR_PERCENT}; it is " + (type(self) == int ? string(self) : "'" + self + "'")`,
+      },
+    ],
+  },
+}
+
+const duration = matching(/^([0-9]{1,9}(s|m|h))+$/, 'must be a duration like 24h or 90m')
+
+const FIRST_ADDRESS = 'must begin with the first address of the range'
+
+/** A prefix that says no more than it is: of 10.1.0.5/24 it is not known whether the range or the length is meant. */
+const range: Shape<Cidr> = {
+  read: (value) => {
+    const read = cidr.read(value)
+    const [address = ''] = String(value).split('/')
+    if (tryParseAddr(address) !== read.addr) throw new FieldError('', `${FIRST_ADDRESS}, as ${formatCidr(read)}`)
+    return read
+  },
+  schema: {
+    ...cidr.schema,
+    'x-kubernetes-validations': [
+      {
+        // of what is no prefix the patterns tell
+        rule: '!isCIDR(self) || cidr(self) == cidr(self).masked()',
+        message: FIRST_ADDRESS,
       },
     ],
   },
@@ -48,7 +76,7 @@ const podOverrides = object({
 
 const pool = object({
   name: field('Its name; made of its range when it is missing.', name),
-  cidr: required('The addresses. A pool that has this range already is adopted as it is.', cidr),
+  cidr: required('The addresses. A pool that has this range already is adopted as it is.', range),
   encapsulation: field(
     'How packets between nodes travel: in the tunnel to nodes beyond a router only, always, or never.',
     word('VXLANCrossSubnet', 'VXLAN', 'None'),
@@ -78,7 +106,7 @@ export const installationSpec = object({
   ),
   imagePath: field('Path of the images in the registry.', matching(/^[a-z0-9._/-]*$/, 'must be a path of an image')),
   imagePullSecrets: listed(
-    'Secrets of the namespace netplane-system that images are pulled with.',
+    "Secrets of the operator's namespace that images are pulled with; the operator copies them to netplane-system.",
     object({ name: required('Its name.', name) }),
     { most: 16 },
   ),
@@ -87,7 +115,7 @@ export const installationSpec = object({
     'Who gives pods their network.',
     object({
       type: field(
-        'Netplane: we do. Chained: another plugin does, and we have services and policy. None: policy alone.',
+        'Netplane: we do. Local: we do, and another program makes the ways between nodes. Chained: another plugin does, and we have services and policy. None: policy alone.',
         word(...CNI_TYPES),
       ),
       binDir: field('Folder of plugins on the nodes.', path),
@@ -100,6 +128,10 @@ export const installationSpec = object({
     object({
       maxUnavailable: field('How many nodes change at a time; 1 when it is missing.', numberOrPercent),
       canary: field('Node that changes first, alone.', name),
+      nodeTimeout: field(
+        'How long a node is waited for that is not ready, does not prove itself, or is not clean at a removal; 10m when it is missing.',
+        duration,
+      ),
     }),
   ),
   nodePods: field('Of the pods that run on every node.', podOverrides),
@@ -107,7 +139,7 @@ export const installationSpec = object({
 })
 
 const retention = object({
-  time: field('How long records are kept.', matching(/^([0-9]{1,9}(s|m|h))+$/, 'must be a duration like 24h or 90m')),
+  time: field('How long records are kept.', duration),
   size: field('How much they may take.', matching(/^[0-9]{1,9}(Mi|Gi|Ti)$/, 'must be a size like 10Gi')),
 })
 

@@ -2,6 +2,7 @@
 /** Shapes of single values. Layer: lib/kube. */
 import { ADDRESS_SCHEMA, CIDR_SCHEMA, NET_SCHEMA } from '../../base/address-schema.ts'
 import { isPort } from '../../base/ip.ts'
+import { MAC } from '../../base/mac.ts'
 import type { Addr, Cidr, Port } from '../../base/ip.ts'
 import { asAddr, asCidr, asNet, asRecord, asText, FieldError } from '../parse/fields.ts'
 import type { Raw } from '../parse/fields.ts'
@@ -65,6 +66,9 @@ export function matching(pattern: RegExp, reason: string): Shape<string> {
     schema: { type: 'string', pattern: pattern.source },
   }
 }
+
+/** "02:00:5e:00:53:01" */
+export const macAddress = matching(MAC, 'must be like 02:00:5e:00:53:01')
 
 /** One of the words. */
 export function word<const W extends string>(...words: readonly W[]): Shape<W> {
