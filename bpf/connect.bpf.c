@@ -2,6 +2,7 @@
 /* Connect-time load balancing: sockets that mean a service get a backend at once, and no packet needs translating.
  * Layer: attach point. */
 #include "maps/counters.h"
+#include "maps/event-map.h"
 #include "maps/sockets.h"
 #include "lb/service.h"
 
@@ -29,11 +30,19 @@ static __always_inline bool is_host_socket(struct bpf_sock_addr *ctx)
 	return bpf_get_netns_cookie(ctx) == (cfg.netns ? cfg.netns : bpf_get_netns_cookie(0));
 }
 
+/* What becomes of a socket's destination. */
+enum sent {
+	SENT_AS_MEANT,
+	SENT_ELSEWHERE,
+	SENT_NOWHERE, /* kube-proxy would send it where nodes take tunnel packets, as from this node */
+};
+
 /* A service that the socket means, and whether it is reached here or nowhere: the node's packets to its own
  * addresses never leave the loopback device. */
 struct meant {
 	struct frontend *fe;
 	bool here_only;
+	bool to_tunnel; /* by kube-proxy, perhaps */
 };
 
 /* To the kernel no address is loopback's: of the socket's own namespace. It is no frontend's, though those of node
@@ -53,6 +62,13 @@ static __always_inline bool is_pods_node_port(const struct frontend *fe)
 	return cfg.netns_cookies && fe->flags & FRONTEND_NODE_PORT;
 }
 
+/* Does kube-proxy serve it to the socket? Sockets that may be the node's are left alone: of what pods send the packets
+ * are translated. */
+static __always_inline bool is_proxied(struct bpf_sock_addr *ctx, const struct frontend *fe)
+{
+	return fe->flags & FRONTEND_PODS && (!cfg.netns_cookies || is_host_socket(ctx));
+}
+
 /* The service reached at this address, if it is one to choose a backend of here: not where that depends on the client's
  * address, which the socket may not have yet. */
 static __always_inline struct meant service_of(struct bpf_sock_addr *ctx, const struct addr *dst, __be16 port)
@@ -69,6 +85,10 @@ static __always_inline struct meant service_of(struct bpf_sock_addr *ctx, const 
 	fe = frontend_find(&at, port, proto, &info, true);
 	if (!fe)
 		return m;
+	if (is_proxied(ctx, fe)) {
+		m.to_tunnel = fe->flags & FRONTEND_TUNNEL;
+		return m;
+	}
 	m.here_only = info.kind == ADDR_SELF && is_host_socket(ctx);
 	if (m.here_only)
 		m.fe = fe;
@@ -88,16 +108,16 @@ static __always_inline struct backend *backend_for(const struct frontend *fe)
 	return backend_at_random(&fe->inside, &slot);
 }
 
-/* `dst`, `port`: the service going in, the backend coming out. False: what goes there has to pass the packet path,
+/* `dst`, `port`: the service going in, the backend coming out. As meant: what goes there has to pass the packet path,
  * which drops it. */
-static __always_inline bool socket_sent_to(struct bpf_sock_addr *ctx, struct addr *dst, __be16 *port,
-					   const struct addr *backend, __be16 backend_port)
+static __always_inline enum sent socket_sent_to(struct bpf_sock_addr *ctx, struct addr *dst, __be16 *port,
+						const struct addr *backend, __be16 backend_port)
 {
 	struct socket_peer meant = {};
 	struct socket_key key;
 
 	if (is_tunnel_end(backend, backend_port, ctx->protocol))
-		return false;
+		return SENT_AS_MEANT;
 	meant.addr = *dst;
 	meant.port = *port;
 	*dst = *backend;
@@ -105,7 +125,7 @@ static __always_inline bool socket_sent_to(struct bpf_sock_addr *ctx, struct add
 	socket_key_of(ctx, &key, dst, *port, SOCKET_MEANT);
 	bpf_map_update_elem(&np_sockets, &key, &meant, BPF_ANY);
 	count_slot_of_socket(DROP_MAX + COUNT_CONNECT);
-	return true;
+	return SENT_ELSEWHERE;
 }
 
 /* Is the backend perhaps the pod itself? What never leaves the pod is asked about by no rule. */
@@ -120,43 +140,48 @@ static __always_inline bool is_perhaps_itself(struct bpf_sock_addr *ctx, const s
 }
 
 /* A stream gets its backend once. Datagrams of a connected socket are translated one by one where they can be, for
- * the socket would stay with a backend that is gone. False: leave the socket alone. */
-static __always_inline bool to_backend(struct bpf_sock_addr *ctx, struct addr *dst, __be16 *port)
+ * the socket would stay with a backend that is gone. */
+static __always_inline enum sent to_backend(struct bpf_sock_addr *ctx, struct addr *dst, __be16 *port)
 {
 	struct meant m = service_of(ctx, dst, *port);
 	struct backend *be;
 
+	if (m.to_tunnel)
+		return SENT_NOWHERE;
 	if (!m.fe || (ctx->protocol == IPPROTO_UDP && !m.here_only))
-		return false;
+		return SENT_AS_MEANT;
 	be = backend_for(m.fe);
 	if (!be || is_perhaps_itself(ctx, &be->addr))
-		return false; /* the packet path answers where there is none */
+		return SENT_AS_MEANT; /* the packet path answers where there is none */
 	return socket_sent_to(ctx, dst, port, &be->addr, be->port);
 }
 
 /* A datagram of a socket that is not connected: to the backend of the one before, while there is that. */
-static __always_inline bool to_same_backend(struct bpf_sock_addr *ctx, struct addr *dst, __be16 *port)
+static __always_inline enum sent to_same_backend(struct bpf_sock_addr *ctx, struct addr *dst, __be16 *port)
 {
-	struct frontend *fe = service_of(ctx, dst, *port).fe;
+	struct meant m = service_of(ctx, dst, *port);
+	struct frontend *fe = m.fe;
 	struct socket_peer chosen = {}, *last;
 	struct socket_key key;
 	struct backend *be;
 	struct live *live;
 
+	if (m.to_tunnel)
+		return SENT_NOWHERE;
 	if (!fe)
-		return false;
+		return SENT_AS_MEANT;
 	socket_key_of(ctx, &key, dst, *port, SOCKET_CHOSEN);
 	last = bpf_map_lookup_elem(&np_sockets, &key);
 	if (last) {
 		live = backend_live(fe->inside.list, &last->addr, last->port);
 		if (live && is_perhaps_itself(ctx, &last->addr))
-			return false;
+			return SENT_AS_MEANT;
 		if (live)
 			return socket_sent_to(ctx, dst, port, &last->addr, last->port);
 	}
 	be = backend_for(fe);
 	if (!be || is_perhaps_itself(ctx, &be->addr))
-		return false;
+		return SENT_AS_MEANT;
 	chosen.addr = be->addr;
 	chosen.port = be->port;
 	bpf_map_update_elem(&np_sockets, &key, &chosen, BPF_ANY);
@@ -164,7 +189,7 @@ static __always_inline bool to_same_backend(struct bpf_sock_addr *ctx, struct ad
 }
 
 /* The way back: a peer that is a backend is shown as the service that was meant. */
-static __always_inline bool to_service(struct bpf_sock_addr *ctx, struct addr *peer, __be16 *port)
+static __always_inline enum sent to_service(struct bpf_sock_addr *ctx, struct addr *peer, __be16 *port)
 {
 	struct socket_peer *meant;
 	struct socket_key key;
@@ -172,30 +197,35 @@ static __always_inline bool to_service(struct bpf_sock_addr *ctx, struct addr *p
 	socket_key_of(ctx, &key, peer, *port, SOCKET_MEANT);
 	meant = bpf_map_lookup_elem(&np_sockets, &key);
 	if (!meant)
-		return false;
+		return SENT_AS_MEANT;
 	*peer = meant->addr;
 	*port = meant->port;
-	return true;
+	return SENT_ELSEWHERE;
 }
 
 /* Does a process of the node play the node? Only kernels send to the port where nodes take tunnel packets: what
- * comes there from a node's address is believed. */
+ * comes there from a node's address is believed. Of what a pod sends the packets are looked at: its answer may go
+ * there, to a client that the kernel hides. */
 static __always_inline bool plays_node(struct bpf_sock_addr *ctx, const struct addr *dst, __be16 port)
 {
-	return is_tunnel_end(dst, port, ctx->protocol);
+	return is_tunnel_end(dst, port, ctx->protocol) && (!cfg.netns_cookies || is_host_socket(ctx));
 }
 
-typedef bool (*translate_fn)(struct bpf_sock_addr *, struct addr *, __be16 *);
+typedef enum sent (*translate_fn)(struct bpf_sock_addr *, struct addr *, __be16 *);
 
 static __always_inline int on_v4(struct bpf_sock_addr *ctx, translate_fn translate)
 {
 	__be16 port = ctx->user_port;
+	enum sent sent;
 	struct addr a;
 
 	addr_from_v4(&a, ctx->user_ip4);
 	if (translate != to_service && plays_node(ctx, &a, port))
 		return REFUSE;
-	if (translate(ctx, &a, &port)) {
+	sent = translate(ctx, &a, &port);
+	if (sent == SENT_NOWHERE)
+		return REFUSE;
+	if (sent == SENT_ELSEWHERE) {
 		ctx->user_ip4 = a.w[3];
 		ctx->user_port = port;
 	}
@@ -206,6 +236,7 @@ static __always_inline int on_v4(struct bpf_sock_addr *ctx, translate_fn transla
 static __always_inline int on_v6(struct bpf_sock_addr *ctx, translate_fn translate)
 {
 	__be16 port = ctx->user_port;
+	enum sent sent;
 	struct addr a;
 
 	a.w[0] = ctx->user_ip6[0];
@@ -214,7 +245,10 @@ static __always_inline int on_v6(struct bpf_sock_addr *ctx, translate_fn transla
 	a.w[3] = ctx->user_ip6[3];
 	if (translate != to_service && plays_node(ctx, &a, port))
 		return REFUSE;
-	if (translate(ctx, &a, &port)) {
+	sent = translate(ctx, &a, &port);
+	if (sent == SENT_NOWHERE)
+		return REFUSE;
+	if (sent == SENT_ELSEWHERE) {
 		ctx->user_ip6[0] = a.w[0];
 		ctx->user_ip6[1] = a.w[1];
 		ctx->user_ip6[2] = a.w[2];
@@ -271,6 +305,57 @@ SEC("cgroup/getpeername6")
 int getpeername6(struct bpf_sock_addr *ctx)
 {
 	return on_v6(ctx, to_service);
+}
+
+/* The compiler must not make one read of two at different places: the verifier lets the context be read at places that
+ * it knows. */
+#define CTX_READ(field) (*(volatile __u32 *)&(field))
+
+static __always_inline void ends_of(struct bpf_sock_ops *ctx, struct ct_tuple *t)
+{
+	if (ctx->family == AF_INET) {
+		addr_from_v4(&t->src, CTX_READ(ctx->local_ip4));
+		addr_from_v4(&t->dst, CTX_READ(ctx->remote_ip4));
+		return;
+	}
+#pragma unroll
+	for (int i = 0; i < 4; i++) {
+		t->src.w[i] = CTX_READ(ctx->local_ip6[i]);
+		t->dst.w[i] = CTX_READ(ctx->remote_ip6[i]);
+	}
+}
+
+/* A socket sends its SYN: its addresses and ports are settled, and packets will not say which service it meant. */
+SEC("sockops")
+int sock_ops(struct bpf_sock_ops *ctx)
+{
+	struct flow_event e = {};
+	struct socket_key key = {};
+	struct socket_peer *meant;
+
+	if (ctx->op != BPF_SOCK_OPS_TCP_CONNECT_CB || !accounts())
+		return GO_ON;
+	ends_of(ctx, &e.flow);
+	e.flow.sport = bpf_htons(ctx->local_port);
+	/* in network order, in the upper or lower half of the word as the machine has it */
+	e.flow.dport = bpf_htons(bpf_ntohl(ctx->remote_port));
+	key.cookie = bpf_get_socket_cookie(ctx);
+	key.addr = e.flow.dst;
+	key.port = e.flow.dport;
+	key.proto = IPPROTO_TCP;
+	key.role = SOCKET_MEANT;
+	meant = bpf_map_lookup_elem(&np_sockets, &key);
+	if (!meant)
+		return GO_ON;
+	e.at = np_now();
+	e.sent = e.flow;
+	e.sent.dst = meant->addr;
+	e.sent.dport = meant->port;
+	e.kind = EVENT_MEANT;
+	e.proto = IPPROTO_TCP;
+	if (event_send(ctx, &e))
+		count_slot_of_socket(DROP_MAX + COUNT_EVENT_UNTOLD);
+	return GO_ON;
 }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -26,6 +26,8 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   NetlinkSocket::Define(env, exports);
   DefineTc(env, exports);
   DefineAttach(env, exports);
+  DefineNetns(env, exports);
+  DefinePacket(env, exports);
   DefineSystem(env, exports);
   return exports;
 }

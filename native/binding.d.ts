@@ -88,7 +88,7 @@ export class BpfObject {
   setRodata(bytes: Uint8Array): void
   /** bpf_map__set_max_entries */
   setMaxEntries(map: string, entries: number): void
-  /** bpf_map__set_type */
+  /** bpf_map__set_type; a ring buffer has neither keys nor values */
   setMapType(map: string, type: number): void
   /** bpf_map__set_map_flags */
   setMapFlags(map: string, flags: number): void
@@ -124,6 +124,8 @@ export class BpfMap {
   static openPin(path: string): BpfMap
   /** bpf_map_get_fd_by_id */
   static openId(id: number): BpfMap
+  /** bpf_map_get_next_id: of all maps of the machine the one after this id, which opens none; undefined: the last */
+  static nextId(id: number): number | undefined
   /** bpf_obj_get_info_by_fd */
   info(): MapInfo
   /** bytes of one value as this API takes and gives it (per-CPU: stride × CPUs) */
@@ -184,6 +186,8 @@ export class BpfProgram {
   static openPin(path: string): BpfProgram
   /** bpf_prog_get_fd_by_id */
   static openId(id: number): BpfProgram
+  /** bpf_prog_get_next_id, as of maps */
+  static nextId(id: number): number | undefined
   info(): ProgramInfo
   /** bpf_prog_test_run_opts; dataOut is the whole packet after the last run; contextOut is empty when no context was
    * given */
@@ -193,7 +197,8 @@ export class BpfProgram {
 }
 
 export type Direction = 'ingress' | 'egress'
-export type CgroupHook = 'connect4' | 'connect6' | 'sendmsg4' | 'sendmsg6' | 'recvmsg4' | 'recvmsg6' | 'getpeername4' | 'getpeername6'
+export type CgroupHook =
+  'connect4' | 'connect6' | 'sendmsg4' | 'sendmsg6' | 'recvmsg4' | 'recvmsg6' | 'getpeername4' | 'getpeername6' | 'sock_ops'
 
 /** A bpf_link: lives as long as a handle or a pin of it does. */
 export class BpfLink {
@@ -296,6 +301,13 @@ export function netnsCookie(): string
 /** open and write in that network namespace: for files below /proc/sys/net, which show the namespace of the thread
  * that opens them */
 export function writeInNetns(netns: string, path: string, text: string): void
+/** unshare(CLONE_NEWNET) on a thread of its own: a new network namespace, which goes with its descriptor. Returns that,
+ * which the caller must close; its file is /proc/self/fd/N */
+export function makeNetns(): number
+/** socket() in that network namespace, in which it stays: neither bound nor connected, without waiting. `hopLimit`:
+ * setsockopt(IP_TTL or IPV6_UNICAST_HOPS), from 1 to 255; the kernel's own without it. Returns its descriptor, which
+ * the caller must close */
+export function socketInNetns(netns: string, family: 'IPv4' | 'IPv6', protocol: 'TCP' | 'UDP', hopLimit?: number): number
 /** open and flock(LOCK_EX) without waiting. Creates the file, for its owner alone, also in place of one that another
  * user owns or may open. Returns its descriptor, which the caller must close; the kernel closes it when the process
  * ends. undefined: another process has locked it */
@@ -303,6 +315,13 @@ export function lockFile(path: string): number | undefined
 /** connect and getsockopt(SO_PEERCRED): the user id of the process that listens at this abstract name; undefined:
  * none does, or its queue is full */
 export function abstractOwner(name: string): number | undefined
+/** socket(AF_PACKET, SOCK_DGRAM) with a classic filter, on all devices: each UDP packet to this port that comes in,
+ * from its IP header on, before programs of tc, firewalls and sockets have it. A read gives one packet, or EAGAIN.
+ * Returns its descriptor, which the caller must close. */
+export function openUdpTap(port: number): number
+/** socket(SOCK_RAW, IPPROTO_UDP) and sendto: one UDP packet as a kernel's tunnel sends it, which programs of cgroups do
+ * not ask about. Throws EPERM where a firewall of the node drops it. */
+export function sendRawUdp(address: string, sourcePort: number, port: number, payload: Uint8Array): void
 /** btf__load_from_kernel_by_id + raw data: the BTF a loaded map brought along */
 export function btfById(id: number): Buffer
 /** libbpf's version, "1.1" */

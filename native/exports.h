@@ -8,6 +8,8 @@ namespace netplane {
 
 void DefineTc(Napi::Env env, Napi::Object exports);
 void DefineAttach(Napi::Env env, Napi::Object exports);
+void DefineNetns(Napi::Env env, Napi::Object exports);
+void DefinePacket(Napi::Env env, Napi::Object exports);
 void DefineSystem(Napi::Env env, Napi::Object exports);
 
 }  // namespace netplane

@@ -129,6 +129,13 @@ class FdHandle : public Handle<T> {
   Fd fd_;
 };
 
+// Of a walk over the ids of all that there is: undefined after the last.
+inline Napi::Value IdOrNone(Napi::Env env, int result, uint32_t id, const char* op) {
+  if (result == -ENOENT) return env.Undefined();
+  Check(env, result, op);
+  return Napi::Number::New(env, id);
+}
+
 // fd results of system calls made by libbpf: negative errno or an fd
 inline Fd OwnFd(Napi::Env env, int result, const char* op, const std::string& detail = "") {
   return Fd(Check(env, result, op, detail));

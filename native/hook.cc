@@ -16,10 +16,15 @@ struct CgroupHook {
 };
 
 constexpr CgroupHook kCgroupHooks[] = {
-    {"connect4", BPF_CGROUP_INET4_CONNECT},         {"connect6", BPF_CGROUP_INET6_CONNECT},
-    {"sendmsg4", BPF_CGROUP_UDP4_SENDMSG},          {"sendmsg6", BPF_CGROUP_UDP6_SENDMSG},
-    {"recvmsg4", BPF_CGROUP_UDP4_RECVMSG},          {"recvmsg6", BPF_CGROUP_UDP6_RECVMSG},
-    {"getpeername4", BPF_CGROUP_INET4_GETPEERNAME}, {"getpeername6", BPF_CGROUP_INET6_GETPEERNAME},
+    {"connect4", BPF_CGROUP_INET4_CONNECT},
+    {"connect6", BPF_CGROUP_INET6_CONNECT},
+    {"sendmsg4", BPF_CGROUP_UDP4_SENDMSG},
+    {"sendmsg6", BPF_CGROUP_UDP6_SENDMSG},
+    {"recvmsg4", BPF_CGROUP_UDP4_RECVMSG},
+    {"recvmsg6", BPF_CGROUP_UDP6_RECVMSG},
+    {"getpeername4", BPF_CGROUP_INET4_GETPEERNAME},
+    {"getpeername6", BPF_CGROUP_INET6_GETPEERNAME},
+    {"sock_ops", BPF_CGROUP_SOCK_OPS},
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ function findAddon(): string {
     const path = join(start, up, ADDON)
     if (existsSync(path)) return path
   }
-  throw new Error(`the native addon ${ADDON} was not found above ${start}: run "make" to build it`)
+  throw new Error(`the native addon ${ADDON} was not found above ${start}: run "make" to build it, or take the program of the image`)
 }
 
 /** The dynamic loader has only words for its reasons. */
@@ -70,12 +70,16 @@ export const ifindexOf = addon.ifindexOf
 export const monotonicNs = addon.monotonicNs
 export const netnsCookie = addon.netnsCookie
 export const writeInNetns = addon.writeInNetns
+export const makeNetns = addon.makeNetns
+export const socketInNetns = addon.socketInNetns
 export const ticksPerSecond = addon.ticksPerSecond
 export const lockFile = addon.lockFile
 export const abstractOwner = addon.abstractOwner
 export const btfById = addon.btfById
 export const libbpfVersion = addon.libbpfVersion
 export const raiseMemlock = addon.raiseMemlock
+export const openUdpTap = addon.openUdpTap
+export const sendRawUdp = addon.sendRawUdp
 export const setBatchCalls = addon.setBatchCalls
 
 export type BpfObject = Binding.BpfObject

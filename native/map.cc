@@ -76,6 +76,13 @@ Napi::Value BpfMap::OpenId(const Napi::CallbackInfo& info) {
   return FromFd(info.Env(), OwnFd(info.Env(), fd, op));
 }
 
+Napi::Value BpfMap::NextId(const Napi::CallbackInfo& info) {
+  const char* op = "bpf_map_get_next_id";
+  uint32_t next = 0;
+  int result = bpf_map_get_next_id(ToU32(info[0], op, "id"), &next);
+  return IdOrNone(info.Env(), result, next, op);
+}
+
 Napi::Value BpfMap::Info(const Napi::CallbackInfo& info) {
   bpf_map_info map = ReadInfo(info.Env(), fd("bpf_obj_get_info_by_fd"));
   Napi::Object result = Napi::Object::New(info.Env());
@@ -215,6 +222,7 @@ void BpfMap::Define(Napi::Env env, Napi::Object exports) {
                          StaticMethod<&BpfMap::Create>("create"),
                          StaticMethod<&BpfMap::OpenPinned>("openPin"),
                          StaticMethod<&BpfMap::OpenId>("openId"),
+                         StaticMethod<&BpfMap::NextId>("nextId"),
                          InstanceMethod<&BpfMap::Info>("info"),
                          Property<&BpfMap::ValueBytes>("valueBytes"),
                          Property<&BpfMap::KeyBytes>("keyBytes"),

@@ -39,6 +39,7 @@ class BpfMap : public FdHandle<BpfMap> {
   static Napi::Value Create(const Napi::CallbackInfo& info);
   static Napi::Value OpenPinned(const Napi::CallbackInfo& info);
   static Napi::Value OpenId(const Napi::CallbackInfo& info);
+  static Napi::Value NextId(const Napi::CallbackInfo& info);
 
   Napi::Value Info(const Napi::CallbackInfo& info);
   static Napi::Value ValueBytes(const Napi::CallbackInfo& info);

@@ -139,7 +139,11 @@ void BpfObject::SetMaxEntries(const Napi::CallbackInfo& info) {
 void BpfObject::SetMapType(const Napi::CallbackInfo& info) {
   const char* op = "bpf_map__set_type";
   bpf_map* map = FindMap(info[0], op);
-  Check(info.Env(), bpf_map__set_type(map, static_cast<bpf_map_type>(ToInt(info[1], op, "type"))), op);
+  auto type = static_cast<bpf_map_type>(ToInt(info[1], op, "type"));
+  Check(info.Env(), bpf_map__set_type(map, type), op);
+  if (type != BPF_MAP_TYPE_RINGBUF) return;
+  Check(info.Env(), bpf_map__set_key_size(map, 0), "bpf_map__set_key_size");
+  Check(info.Env(), bpf_map__set_value_size(map, 0), "bpf_map__set_value_size");
 }
 
 void BpfObject::SetMapFlags(const Napi::CallbackInfo& info) {

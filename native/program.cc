@@ -171,6 +171,13 @@ Napi::Value BpfProgram::OpenId(const Napi::CallbackInfo& info) {
   return FromFd(info.Env(), OwnFd(info.Env(), fd, op));
 }
 
+Napi::Value BpfProgram::NextId(const Napi::CallbackInfo& info) {
+  const char* op = "bpf_prog_get_next_id";
+  uint32_t next = 0;
+  int result = bpf_prog_get_next_id(ToU32(info[0], op, "id"), &next);
+  return IdOrNone(info.Env(), result, next, op);
+}
+
 Napi::Value BpfProgram::Info(const Napi::CallbackInfo& info) {
   const char* op = "bpf_obj_get_info_by_fd";
   bpf_prog_info program = {};
@@ -210,6 +217,7 @@ void BpfProgram::Define(Napi::Env env, Napi::Object exports) {
                          StaticMethod<&BpfProgram::Load>("load"),
                          StaticMethod<&BpfProgram::OpenPinned>("openPin"),
                          StaticMethod<&BpfProgram::OpenId>("openId"),
+                         StaticMethod<&BpfProgram::NextId>("nextId"),
                          InstanceMethod<&BpfProgram::Info>("info"),
                          InstanceMethod<&BpfProgram::TestRun>("testRun"),
                          InstanceMethod<&BpfProgram::Pin>("pin"),

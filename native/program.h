@@ -20,6 +20,7 @@ class BpfProgram : public FdHandle<BpfProgram> {
   static Napi::Value Load(const Napi::CallbackInfo& info);
   static Napi::Value OpenPinned(const Napi::CallbackInfo& info);
   static Napi::Value OpenId(const Napi::CallbackInfo& info);
+  static Napi::Value NextId(const Napi::CallbackInfo& info);
 
   Napi::Value Info(const Napi::CallbackInfo& info);
   Napi::Value TestRun(const Napi::CallbackInfo& info);

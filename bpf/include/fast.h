@@ -196,6 +196,7 @@ static __always_inline enum verdict fast_path(struct __sk_buff *skb, const enum 
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
 	leg = &v->leg[dir & 1];
 	ct_note_ack(leg, &p);
+	ct_account(skb, leg, &p, hook);
 	return send(skb, &p, v, leg, hook, false);
 }
 

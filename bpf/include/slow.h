@@ -135,6 +135,7 @@ static __always_inline int slow_path(struct __sk_buff *skb)
 	s->renew = 0;
 	s->alone = 0;
 	s->by_other = 0;
+	s->is_judged = 0;
 	s->first_fragment = 0;
 	s->told = is_told(skb, s->hook);
 	verdict = slow_packet(skb, s);
@@ -146,6 +147,7 @@ static __always_inline int slow_path(struct __sk_buff *skb)
 		return passed_on(skb, verdict, s->hook);
 	why = drop_reason(verdict);
 	count_slot(why);
+	event_tell(skb, why == DROP_POLICY ? EVENT_DENIED : EVENT_DROPPED, why);
 	np_trace("drop %d at hook %d, device %d", why, s->hook, skb->ifindex);
 	if (reset_wanted(why, s->p.proto))
 		answer = reset_answer(skb, s);

@@ -37,6 +37,7 @@ struct judged {
 	__u32 by_answer;        /* the packet at hand is an answer of it */
 	__u32 tunnelled;        /* it came in the tunnel */
 	__u32 by_node;          /* where it left, the node itself sent its packets */
+	__u32 proxied;          /* another proxy's: what goes to the node by it goes on */
 	/* the rules that decide, and that would with the staged policies; 0: none was asked */
 	__u32 egress_rule, ingress_rule, staged_egress_rule, staged_ingress_rule;
 };
@@ -107,6 +108,7 @@ struct scratch {
 	__u8 renew;          /* the flow's leg is due to be decided again: routes, MTUs and pods change */
 	__u8 told;           /* translated by this node before: the packet's flow is still the one that it was then */
 	__u8 by_other;       /* of a flow that is there, by another device than it was */
+	__u8 is_judged;      /* `judged` is of the packet's own flow */
 	__u32 mtu;           /* of the way ahead, for the sender to know */
 	__u64 now;
 
@@ -125,8 +127,10 @@ struct scratch {
 	struct syn_options syn;    /* written by syn_options */
 	struct answer answer;
 	struct eviction eviction;
+	struct flow_event event;
 
 	/* from packet to packet */
+	struct event_budget budget[EVENT_REASONS];
 	__u32 recent_at;   /* in np_recent, the next slot of this program's block */
 	__u32 recent_left; /* of it */
 	__u32 recent_free; /* 1 + slot of the flow that went last, which the next one takes; 0: that one has */

@@ -87,16 +87,27 @@ static __noinline enum verdict prepare_masquerade(struct __sk_buff *skb, struct 
 	return FLOW_PREPARED;
 }
 
-/* Made before us by another proxy, and known to the kernel, which goes on with it. Writes draft.v. */
-static __noinline enum verdict prepare_foreign(struct scratch *s)
+/* Another proxy's, and the kernel's therefore: made before us, or to a service that we serve to pods alone. A later
+ * mode finds it here, and leaves it alone until it ends. `is_older`: a TCP connection that is open. Its other end may
+ * be in the tunnel, of which the kernel knows nothing. Reads dst; writes draft.v, fib. */
+static __noinline enum verdict prepare_foreign(struct __sk_buff *skb, struct scratch *s, bool is_older)
 {
 	struct ct_value *v = &s->draft.v;
+	struct ct_leg *leg = &v->leg[s->dir & 1], *back = &v->leg[opposite(s->dir)];
 
 	for (int i = 0; i < 2; i++) {
 		v->leg[i].flags = LEG_READY | LEG_STACK;
 		v->leg[i].mtu = MTU_UNLIMITED;
 	}
-	v->state = CT_FOREIGN | CT_TCP_OPEN;
+	v->state = CT_FOREIGN | (is_older ? CT_TCP_OPEN : 0);
+	if (s->p.tunnelled) {
+		leg->flags |= LEG_TUNNELLED;
+		if (way_by_tunnel(skb, s, v, back, &s->tunnel_from))
+			return dropped(DROP_NO_ROUTE);
+		back->flags |= LEG_STACK | LEG_LATER;
+	} else if (is_older && way_by_overlay(skb, s, v, leg, &s->p.t.dst)) {
+		leg->flags |= LEG_STACK | LEG_LATER;
+	}
 	return FLOW_PREPARED;
 }
 
@@ -255,8 +266,8 @@ NP_GLOBAL enum verdict flow_prepare(struct __sk_buff *skb)
 {
 	struct scratch *s = scratch_take();
 	struct frontend *fe = 0;
+	bool ours, near, forwarded, is_older, proxied = false;
 	enum drop why;
-	bool ours;
 
 	if (!s)
 		return dropped(DROP_PROGRAM_MISSING);
@@ -269,6 +280,11 @@ NP_GLOBAL enum verdict flow_prepare(struct __sk_buff *skb)
 		if (fe && s->hook == FROM_HOST && s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p) &&
 		    tcp_is_connected(tcp_state(skb, &s->p.t)))
 			fe = 0; /* of the node's own connection, which is older than the service */
+		proxied = fe && fe->flags & FRONTEND_PODS && s->hook != FROM_WORKLOAD;
+		if (proxied && s->hook == TO_HOST) {
+			fe = 0; /* it should have been translated before it came here */
+			addr_look(&s->dst, &s->p.t.dst);
+		}
 	}
 	ours = fe || s->dst.kind == ADDR_LOCAL_POD;
 	if (s->hook == FROM_WORKLOAD || (s->hook == FROM_HOST && (ours || s->p.tunnelled))) {
@@ -278,8 +294,11 @@ NP_GLOBAL enum verdict flow_prepare(struct __sk_buff *skb)
 		if (why)
 			return dropped(why);
 	}
-	if ((ours || s->hook == FROM_WORKLOAD) && taking_over(s))
-		return prepare_foreign(s);
+	near = ours || s->hook == FROM_WORKLOAD;
+	forwarded = s->hook == TO_HOST && skb->ingress_ifindex;
+	is_older = (near || forwarded) && taking_over(s) && (near || in_overlay(s, &s->p.t.dst));
+	if (is_older || (fe && proxied))
+		return prepare_foreign(skb, s, is_older);
 	return fe ? prepare_service(skb, s, fe) : prepare_other(skb, s);
 }
 
@@ -287,10 +306,13 @@ NP_GLOBAL enum verdict flow_prepare(struct __sk_buff *skb)
  * service's backend is. Reads reroute. */
 static __always_inline __u32 device_of(struct __sk_buff *skb, const struct scratch *s, const struct ct_leg *leg)
 {
+	__u32 here = skb->ifindex;
+
+	opaque(here); /* the context is to be read through its own pointer */
 	if (s->hook != FROM_HOST && s->hook != TO_HOST)
 		return 0;
 	if (s->hook == FROM_HOST || !s->reroute || !(leg->flags & (LEG_POD | LEG_NEIGH)))
-		return skb->ifindex;
+		return here;
 	return way_out_of(leg);
 }
 
@@ -319,7 +341,7 @@ static __noinline void judged_new(struct __sk_buff *skb, struct scratch *s)
 		addr_look(&s->src, &s->p.t.src);
 	if (!hook_is_from(s->hook) && is_nodes_own(skb, s))
 		v->leg[s->dir & 1].flags |= LEG_BY_NODE;
-	if (!is_judged(s) && !cfg.pod_to_host)
+	if (!is_judged(s) && !cfg.pod_to_host && !accounts())
 		return;
 	judged_flow(s, v);
 	judged_ends(skb, s);

@@ -98,7 +98,8 @@ static __always_inline bool ct_tuple_eq(const struct ct_tuple *a, const struct c
 }
 
 /* The idle timeout by state: reset, FIN of either end, established, half open. The settings are FelixConfiguration's
- * bpfConntrackTimeouts. */
+ * bpfConntrackTimeouts. The kernel forgets datagrams that were one question and one answer as soon as those without an
+ * answer: of another proxy no flow may be left here that it no longer translates. */
 static __always_inline __u64 ct_timeout(const struct ct_value *v, __u8 proto)
 {
 	if (proto == IPPROTO_TCP) {
@@ -109,7 +110,8 @@ static __always_inline __u64 ct_timeout(const struct ct_value *v, __u8 proto)
 		return v->state & CT_TCP_OPEN ? cfg.timeout_tcp_open : cfg.timeout_tcp_syn;
 	}
 	if (proto == IPPROTO_UDP)
-		return (v->state & CT_SEEN_BOTH) == CT_SEEN_BOTH ? cfg.timeout_udp_stream : cfg.timeout_udp;
+		return (v->state & (CT_SEEN_BOTH | CT_FOREIGN)) == CT_SEEN_BOTH ? cfg.timeout_udp_stream
+										: cfg.timeout_udp;
 	return cfg.timeout_icmp;
 }
 
@@ -183,6 +185,17 @@ static __always_inline void ct_note_ack(struct ct_leg *leg, const struct pkt *p)
 		leg->ack = p->ack;
 		leg->window = p->window;
 	}
+}
+
+/* Counts a packet of this leg at the first hook of this node that sees it: where packets leave, only the node's own are
+ * new. Two processors that have packets of one leg at once may lose one of them: the sums are lower bounds. */
+static __always_inline void ct_account(struct __sk_buff *skb, struct ct_leg *leg, const struct pkt *p,
+				       const enum hook hook)
+{
+	if (!accounts() || (!hook_is_from(hook) && skb->ingress_ifindex))
+		return;
+	leg->packets += p->gso ? skb->gso_segs : 1;
+	leg->bytes += p->len;
 }
 
 /* Of a side whose SYN was not seen: what it may have offered at most. */

@@ -18,7 +18,7 @@ static __noinline bool taking_over(struct scratch *s)
 	struct node_state *state;
 	__u32 zero = 0;
 
-	if (s->p.proto != IPPROTO_TCP || s->p.tunnelled || pkt_is_syn(&s->p))
+	if (s->p.proto != IPPROTO_TCP || s->p.origin || pkt_is_syn(&s->p))
 		return false;
 	state = bpf_map_lookup_elem(&np_state, &zero);
 	return state && s->now < state->takeover_until;
@@ -100,6 +100,7 @@ static __noinline enum verdict flow_enter_own(struct __sk_buff *skb, struct scra
 	}
 	back->wscale = WSCALE_UNKNOWN;
 	ct_note_ack(leg, &s->p);
+	ct_account(skb, leg, &s->p, s->hook);
 	err = entry_add(false);
 	if (!err) {
 		recent_note();

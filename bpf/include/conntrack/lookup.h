@@ -53,16 +53,20 @@ static __noinline bool flow_is_stale(struct scratch *s, const struct ct_value *v
 	const struct ct_leg *leg = &v->leg[s->dir & 1];
 	bool udp = s->p.proto == IPPROTO_UDP;
 	bool to_backend = leg->flags & LEG_NAT && !(addr_eq(&v->out.dst, &s->p.t.dst) && v->out.dport == s->p.t.dport);
+	/* kube-proxy's, without an answer: its backend may be gone, and nothing else would tell */
+	bool unanswered = v->state & CT_FOREIGN && s->hook == FROM_HOST && !(v->state & ct_seen_bit(!(s->dir & 1)));
 	struct addr_info info = {};
 	struct frontend *fe;
 
-	if (leg->flags & LEG_ANSWER || s->p.fragment || (!to_backend && s->hook != FROM_WORKLOAD))
+	if (leg->flags & LEG_ANSWER || s->p.fragment || (!to_backend && !unanswered && s->hook != FROM_WORKLOAD))
 		return false;
 	if (!udp && !(pkt_is_syn(&s->p) && !(v->state & CT_TCP_OPEN)))
 		return false;
 	fe = service_of_packet(s, &info);
 	if (!fe)
 		return to_backend;
+	if (unanswered)
+		return !(fe->flags & FRONTEND_PODS);
 	return !(leg->flags & LEG_NAT) || !backend_stays(choice_of(s, fe), v);
 }
 
@@ -198,7 +202,8 @@ static __noinline struct ct_value *flow_find(struct __sk_buff *skb, struct scrat
 		flow_forget(s, v); /* what comes next may not be entered, and its answers are not this flow's */
 		v = 0;
 	}
-	if (v && v->state & CT_FOREIGN && hook_is_from(s->hook) && pkt_is_syn(&s->p))
+	if (v && v->state & CT_FOREIGN && !(v->leg[s->dir & 1].flags & LEG_OPENING) && hook_is_from(s->hook) &&
+	    pkt_is_syn(&s->p))
 		foreign_is_inner(&v->leg[s->dir & 1], &v->leg[opposite(s->dir)]);
 	if (v && !flow_is_other(s, v))
 		return v;

@@ -5,15 +5,19 @@
 #define NP_CONNTRACK_PACKET_H
 
 #include "conntrack/lookup.h"
+#include "maps/events.h"
 
 /* Would the packet pass for a node's tunnel packet? It goes to a node's tunnel port, at any address of the node, and a
- * pod sent it or a program translated it. What the node's own kernel sends there is another plugin's: it passes. */
+ * pod sent it or a program translated it. What the node's own kernel sends there is another plugin's: it passes.
+ * So does an answer with the pod's own address, which no node takes for a node's: a kernel that hides a client behind
+ * its own address may have given it that port, as any other. */
 static __noinline bool plays_node(struct __sk_buff *skb, struct scratch *s, const struct ct_value *v)
 {
-	const bool nat = v->leg[s->dir & 1].flags & LEG_NAT, from_pod = s->hook == FROM_WORKLOAD || s->p.tunnelled;
+	const struct ct_leg *leg = &v->leg[s->dir & 1];
+	const bool nat = leg->flags & LEG_NAT, from_pod = s->hook == FROM_WORKLOAD && !(leg->flags & LEG_ANSWER);
 	const struct ct_tuple *out = nat ? &v->out : &s->p.t;
 
-	if ((!nat && !from_pod) || s->p.proto != IPPROTO_UDP || out->dport != cfg.tunnel_port)
+	if ((!nat && !from_pod && !s->p.tunnelled) || s->p.proto != IPPROTO_UDP || out->dport != cfg.tunnel_port)
 		return false;
 	return is_tunnel_end(&out->dst, out->dport, s->p.proto) || addr_is_own(skb, s, &out->src, &out->dst);
 }
@@ -67,7 +71,12 @@ static __always_inline enum verdict flow_new(struct __sk_buff *skb, struct scrat
 	why = flow_judge(skb, s, &s->draft.v);
 	if (why)
 		return dropped(why);
-	return !is_syn && s->alone ? VERDICT_PASS : flow_enter(skb);
+	if (!is_syn && s->alone)
+		return VERDICT_PASS;
+	verdict = flow_enter(skb);
+	if (verdict == FLOW_MADE && accounts())
+		event_tell(skb, EVENT_OPENED, DROP_NONE);
+	return verdict;
 }
 
 /* The flow that the packet belongs to, if there is one that is still what it was. *why: the packet ends here.
@@ -103,7 +112,7 @@ static __always_inline enum drop flow_goes_on(struct __sk_buff *skb, struct scra
 	if (s->renew)
 		judged_again(skb, s, v);
 	if (plays_node(skb, s, v))
-		return DROP_TUNNEL_SOURCE; /* answers as well: they stay unseen, so none goes the fast way */
+		return DROP_TUNNEL_SOURCE; /* translated answers as well: they stay unseen, so none goes the fast way */
 	if (s->renew && !is_let_be(s, v)) {
 		why = flow_judge(skb, s, v);
 		if (why && !s->by_other && !is_attempt_back(s, &v->leg[s->dir & 1]))

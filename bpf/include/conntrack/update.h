@@ -4,6 +4,7 @@
 #define NP_CONNTRACK_UPDATE_H
 
 #include "conntrack/create.h"
+#include "maps/events.h"
 
 /* TCP's turns and the flow's age, on both entries of a translated flow. Reads key; writes draft, dst, syn. */
 static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
@@ -12,6 +13,7 @@ static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s,
 	struct ct_value *peer;
 	struct ct_tuple back;
 	__u32 peer_dir = 0;
+	bool was_closing;
 
 	ct_reverse(&back, &s->p.t);
 	peer = flow_peer(s, v, &back, &peer_dir);
@@ -27,10 +29,17 @@ static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s,
 	}
 	if ((s->p.tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN)
 		leg->ack = 0; /* a new attempt: what it is refused with knows nothing of the old one */
+	was_closing = ct_closing(v);
 	ct_track(v, &s->p, s->dir);
+	if (s->p.proto == IPPROTO_TCP && !was_closing && ct_closing(v) && accounts()) {
+		judged_flow(s, v);
+		s->is_judged = 1;
+		event_tell(skb, EVENT_ENDED, DROP_NONE);
+	}
 	v->state |= brought_bit(s);
 	ct_touch(v, s->now);
 	ct_note_ack(leg, &s->p);
+	ct_account(skb, leg, &s->p, s->hook);
 	if (!peer)
 		return DROP_NONE;
 	/* peer_dir is the answer's direction in the peer entry: this packet counts for the opposite one */

@@ -62,8 +62,20 @@ static __always_inline __be16 tunnel_source_port(const struct pkt *p)
 	return bpf_htons(0xc000 | (h & 0x3fff));
 }
 
+/* Our programs read no inner addresses: any that is locally administered will do. */
+static __always_inline void inner_addresses(struct ethhdr *eth, const struct addr *via)
+{
+	const struct vtep *vtep = cfg.vteps ? bpf_map_lookup_elem(&np_vteps, via) : NULL;
+
+	__builtin_memset(eth->h_source, 2, ETH_ALEN);
+	if (vtep)
+		__builtin_memcpy(eth->h_dest, vtep->mac, ETH_ALEN);
+	else
+		__builtin_memset(eth->h_dest, 2, ETH_ALEN);
+}
+
 static __always_inline void tunnel_fill(struct udphdr *udp, struct vxlan *vxlan, struct ethhdr *eth,
-					const struct pkt *p, __u16 extra)
+					const struct pkt *p, const struct addr *via, __u16 extra)
 {
 	udp->source = tunnel_source_port(p);
 	udp->dest = cfg.tunnel_port;
@@ -71,8 +83,7 @@ static __always_inline void tunnel_fill(struct udphdr *udp, struct vxlan *vxlan,
 	udp->check = 0; /* RFC 7348; for IPv6 RFC 6935 */
 	vxlan->flags = VXLAN_VNI_VALID;
 	vxlan->vni = bpf_htonl(cfg.tunnel_vni << 8);
-	__builtin_memset(eth->h_dest, 2, ETH_ALEN); /* no program reads them: locally administered */
-	__builtin_memset(eth->h_source, 2, ETH_ALEN);
+	inner_addresses(eth, via);
 	eth->h_proto = p->v4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
 }
 
@@ -112,7 +123,7 @@ static __always_inline enum drop encap_v4(struct __sk_buff *skb, const struct pk
 	if ((void *)(h + 1) + extra > (void *)(long)skb->data_end)
 		return DROP_ENCAP;
 	ipv4_fill(&h->ip, class, length, IP_DONT_FRAGMENT, IPPROTO_UDP, self, via->w[3]);
-	tunnel_fill(&h->udp, &h->vxlan, &h->eth, p, extra);
+	tunnel_fill(&h->udp, &h->vxlan, &h->eth, p, via, extra);
 	if (extra)
 		origin_fill(&h->eth, p);
 	return DROP_NONE;
@@ -133,7 +144,7 @@ static __always_inline enum drop encap_v6(struct __sk_buff *skb, const struct pk
 		return DROP_ENCAP;
 	addr_of_node(&self, false);
 	ipv6_fill(&h->ip, class, bpf_htons(p->len + extra + sizeof(*h) - sizeof(h->ip)), IPPROTO_UDP, &self, via);
-	tunnel_fill(&h->udp, &h->vxlan, &h->eth, p, extra);
+	tunnel_fill(&h->udp, &h->vxlan, &h->eth, p, via, extra);
 	if (extra)
 		origin_fill(&h->eth, p);
 	return DROP_NONE;

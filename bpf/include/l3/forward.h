@@ -104,7 +104,7 @@ static __always_inline enum verdict send(struct __sk_buff *skb, struct pkt *p, c
 		why = rewrite_ttl(skb, p);
 	if (why)
 		return dropped(why);
-	if (flags & LEG_ENCAP)
+	if (flags & LEG_ENCAP && !(hook == FROM_WORKLOAD && flags & LEG_LATER))
 		return send_in_tunnel(skb, p, &v->via, ifindex, with_origin);
 	if (hook == TO_HOST && flags & LEG_SELF) {
 		if (flags & LEG_POD) /* where the kernel has no way to it but this one it would circle */

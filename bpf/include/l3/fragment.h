@@ -141,7 +141,7 @@ static __noinline enum drop cut_write(struct __sk_buff *skb, struct scratch *s, 
 	length = bpf_htons(s->p.len + sizeof(*t));
 	ipv4_fill(&t->ip, traffic_class(&h->ip, true) & cfg.tunnel_class, length, IP_DONT_FRAGMENT, IPPROTO_UDP,
 		  cfg.node_v4.w[3], s->draft.v.via.w[3]);
-	tunnel_fill(&t->udp, &t->vxlan, &t->eth, &s->p, 0);
+	tunnel_fill(&t->udp, &t->vxlan, &t->eth, &s->p, &s->draft.v.via, 0);
 	if (cut->unfinished)
 		t->udp.check = pseudo_sum(&t->ip, t->udp.len);
 	size--;

@@ -127,7 +127,7 @@ static __noinline struct backend *related_backend(struct scratch *s, const struc
 		s->p.t = quoted->t;
 		if (slot)
 			be = backend_in(from->list, slot);
-		else if (fe->flags & FRONTEND_MAGLEV)
+		else if ((fe->flags & (FRONTEND_MAGLEV | FRONTEND_PODS)) == FRONTEND_MAGLEV)
 			be = pick_by_maglev(s, fe, from, &slot);
 	}
 	s->p.t = was;

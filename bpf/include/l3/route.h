@@ -176,6 +176,18 @@ static __always_inline bool in_overlay(const struct scratch *s, const struct add
 	return cfg.overlay && s->dst.kind == 0 && route_to(dst);
 }
 
+/* The way to `dst`, of which s->dst is known, if that is by the tunnel. Writes fib. */
+static __always_inline bool way_by_overlay(struct __sk_buff *skb, struct scratch *s, struct ct_value *v,
+					   struct ct_leg *leg, const struct addr *dst)
+{
+	struct route *route = cfg.overlay && s->dst.kind == 0 ? route_to(dst) : 0;
+
+	if (!route || way_by_tunnel(skb, s, v, leg, &route->node))
+		return false;
+	leg->flags |= LEG_OVERLAY;
+	return true;
+}
+
 /* Does another plugin have this pod, which is to see what passes between it and the network? */
 static __always_inline bool addr_is_routed(const struct addr *a)
 {
@@ -212,7 +224,6 @@ static __noinline void way_by_info(struct __sk_buff *skb, struct scratch *s, str
 	const struct addr_info *info = &s->dst;
 	/* else the kernel has routed it already, to where it still goes */
 	bool ours = hook_is_from(s->hook) || s->reroute;
-	struct route *route;
 
 	if (way_is_kernels(s, v, leg)) {
 		leg->ifindex = info->ifindex;
@@ -239,13 +250,8 @@ static __noinline void way_by_info(struct __sk_buff *skb, struct scratch *s, str
 		leg->flags |= LEG_READY | LEG_STACK | (s->hook == TO_HOST && ours ? LEG_SELF : 0);
 		return;
 	}
-	if (cfg.overlay && info->kind == 0) {
-		route = route_to(dst);
-		if (route && !way_by_tunnel(skb, s, v, leg, &route->node)) {
-			leg->flags |= LEG_OVERLAY;
-			return;
-		}
-	}
+	if (way_by_overlay(skb, s, v, leg, dst))
+		return;
 	way_by_route(skb, s, leg, &s->p.t.src, dst); /* no route: the kernel says so to the sender */
 }
 

@@ -111,9 +111,11 @@ static __noinline enum drop source_refused_by_host(struct scratch *s, bool asked
 
 /* Would another node take the packet for one of our tunnel, though no program has put it there? A forwarded packet may
  * leave with this node's address, and a socket may have been connected before its peer was a node. Tunnels of the
- * node's kernel do neither. */
+ * node's kernel do neither, though they keep the mark of what they carry. A program has let a pod's answer through: it
+ * leaves with the pod's address, unless the kernel has given it the node's. */
 static __noinline bool plays_node_leaving(struct __sk_buff *skb, const struct pkt *p)
 {
+	struct addr_info *info;
 	struct bpf_sock *socket;
 
 	if (p->proto != IPPROTO_UDP || p->t.dport != cfg.tunnel_port)
@@ -121,6 +123,10 @@ static __noinline bool plays_node_leaving(struct __sk_buff *skb, const struct pk
 	if (!skb->ingress_ifindex) {
 		socket = skb->sk;
 		if (!socket || socket->dst_port != p->t.dport)
+			return false;
+	} else if (mark_is_known(skb)) {
+		info = bpf_map_lookup_elem(&np_addrs, &p->t.src);
+		if (!info || info->kind != ADDR_SELF)
 			return false;
 	}
 	return is_tunnel_end(&p->t.dst, p->t.dport, p->proto);
@@ -135,10 +141,10 @@ static __noinline enum drop source_refused_leaving(struct __sk_buff *skb, struct
 	struct addr_info *info;
 	struct ct_value *v;
 
-	if (mark_is_known(skb))
-		return DROP_NONE;
 	if (s->hook == TO_HOST && plays_node_leaving(skb, &s->p))
 		return DROP_TUNNEL_SOURCE;
+	if (mark_is_known(skb))
+		return DROP_NONE;
 	if (own && s->p.v4 && s->hook == TO_HOST)
 		return DROP_NONE;
 	if (!own && s->hook == TO_WORKLOAD && source_is_martian(&s->p))

@@ -4,6 +4,7 @@
 #define NP_MAPS_PACKETS_H
 
 #include "maps/services.h"
+#include "maps/state.h"
 #include "types/conntrack.h"
 #include "types/policy.h"
 
@@ -31,6 +32,8 @@ NP_HASH(np_ifaces, __u32, struct iface, 4096);
 NP_HASH(np_maglev, __u64, struct maglev, 4096);
 NP_TRIE(np_ranges, struct range_key, __u32, 65536);
 NP_TRIE(np_routes, struct net_key, struct route, 65536);
+/* key: a node's address; read by all tc programs, where there are any */
+NP_HASH(np_vteps, struct addr, struct vtep, 16384);
 
 /* ---- written by the agent, read by the slow paths and, but for the last two, by XDP ------------------- */
 
@@ -47,8 +50,6 @@ NP_TRIE(np_failsafes, struct failsafe_key, __u32, 1024);
 NP_ARRAY(np_spared, __u32, FAILSAFE_SLOTS);
 /* by what number the agent knows a rule */
 NP_HASH(np_rules, struct rule_key, __u32, 65536);
-/* read by all tc programs */
-NP_ARRAY(np_state, struct node_state, 1);
 
 /* ---- written by the agent, read by XDP ---------------------------------------------------------------- */
 

@@ -146,8 +146,13 @@ static __noinline void judged_flow(struct scratch *s, const struct ct_value *v)
 	}
 	j->hook = leg->hook;
 	j->device = v->device;
+	j->egress_rule = v->egress_rule;
+	j->ingress_rule = v->ingress_rule;
+	j->staged_egress_rule = v->staged_egress_rule;
+	j->staged_ingress_rule = v->staged_ingress_rule;
 	j->tunnelled = leg->flags & (LEG_TUNNELLED | LEG_BY_TUNNEL);
 	j->by_node = leg->flags & LEG_BY_NODE;
+	j->proxied = v->state & CT_FOREIGN && leg->hook == FROM_HOST;
 	j->way_out = way_out_of(leg);
 	j->before = seen;
 	if (leg->flags & LEG_NAT) { /* its client's view */
@@ -188,6 +193,7 @@ static __always_inline enum drop flow_judge(struct __sk_buff *skb, struct scratc
 	struct judged *j = &s->judged;
 	enum drop why;
 
+	s->is_judged = 1;
 	j->egress_rule = 0;
 	j->ingress_rule = 0;
 	j->staged_egress_rule = 0;

@@ -83,7 +83,7 @@ static __noinline bool is_older(struct __sk_buff *skb, struct scratch *s, __u32 
 static __always_inline __u32 host_ingress(struct __sk_buff *skb, struct scratch *s)
 {
 	struct judged *j = &s->judged;
-	bool own = s->dst.kind == ADDR_SELF;
+	bool own = s->dst.kind == ADDR_SELF && !j->proxied;
 	__u16 port = s->eval.query.port;
 	__u32 action = RULE_OPEN;
 

@@ -6,6 +6,7 @@
 #include "types/reason.h"
 #include "types/policy.h"
 #include "types/conntrack.h"
+#include "types/event.h"
 
 /* From 5.5 on the verifier folds these and prunes what they switch off; before, they are ordinary loads and the
  * addon has replaced calls of missing helpers, so the same object still loads. */
@@ -45,7 +46,9 @@ struct node_cfg {
 	__u8 pod_to_host;    /* enum pod_to_host */
 	__u8 cluster_policy; /* some rules are asked of what pods send to themselves by a service */
 	__u8 tunnel_class;   /* the bits of the inner packet's traffic class that its tunnel header has */
-	__u8 pad[5];
+	__u8 vteps;          /* np_vteps has entries to look for */
+	__u8 ring_buffer;    /* np_events is one (kernels since 5.8 have them) */
+	__u8 pad[3];
 };
 _Static_assert(sizeof(struct node_cfg) == 168, "node_cfg");
 
@@ -94,6 +97,7 @@ struct names {
 	enum rule_action rule_action;
 	enum host_view host_view;
 	enum failsafe_direction failsafe_direction;
+	enum event_kind event_kind;
 };
 
 const volatile struct names np_names = {};

@@ -41,7 +41,7 @@ enum leg_flag {
 	LEG_OPENING = 1024,    /* of the end that opens a TCP connection: it has acknowledged nothing yet */
 	LEG_SELF = 2048,       /* on its way out, but for this node itself */
 	LEG_OVERLAY = 4096,    /* with LEG_ENCAP: because np_routes says so */
-	LEG_LATER = 8192,      /* with LEG_NAT, LEG_STACK: translated at the pod, not where it comes in */
+	LEG_LATER = 8192,      /* with LEG_STACK: translated, tunnelled at the way out, not where it comes in */
 	LEG_BY_TUNNEL = 16384, /* with LEG_INNER: the flow came in the tunnel */
 	LEG_BY_NODE = 32768,   /* sent by a local pod or by the node: none from the network is the flow's */
 };
@@ -54,9 +54,12 @@ struct ct_leg {
 	__u32 ack;    /* last TCP acknowledgement sent this way, host order */
 	__u16 window; /* and its window, unscaled */
 	__u8 wscale;
-	__u8 hook; /* enum hook, where the flow began; the same in both legs */
+	__u8 hook;   /* enum hook, where the flow began; the same in both legs */
+	__u64 bytes; /* of IP packets that were sent this way and seen in this entry, while node_state.accounts */
+	__u32 packets;
+	__u32 pad;
 };
-_Static_assert(sizeof(struct ct_leg) == 16, "ct_leg");
+_Static_assert(sizeof(struct ct_leg) == 32, "ct_leg");
 
 enum ct_state {
 	CT_SEEN_LO = 1, /* packets were seen from lo */
@@ -87,7 +90,7 @@ struct ct_value {
 	__u32 staged_ingress_rule;
 	__u32 device; /* of the network by which it came, or by which the node sends it; 0: none */
 };
-_Static_assert(sizeof(struct ct_value) == 120, "ct_value");
+_Static_assert(sizeof(struct ct_value) == 152, "ct_value");
 
 /* Slots of np_recent, a power of two. */
 #define RECENT_FLOWS 65536
@@ -142,8 +145,10 @@ struct node_state {
 	__u64 takeover_until; /* ns since boot: TCP flows without an entry belong to the proxy before us until then */
 	__u32 epoch;          /* grows when rules change: each flow's next packet is judged again */
 	__u32 own_prefixes;   /* how many RANGE_OWN has */
+	__u32 accounts;       /* packets and bytes of flows are counted */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct node_state) == 16, "node_state");
+_Static_assert(sizeof(struct node_state) == 24, "node_state");
 
 /* Sockets that mean services: what recvmsg and getpeername show, and which backend sendmsg keeps to. */
 enum socket_role {

@@ -32,6 +32,8 @@ enum frontend_flag {
 	FRONTEND_MAGLEV = 8,         /* backends are chosen by np_maglev */
 	FRONTEND_INSIDE_LOCAL = 16,  /* `inside` has this node's backends only: none means silence, not refusal */
 	FRONTEND_OUTSIDE_LOCAL = 32, /* the same for `outside` */
+	FRONTEND_PODS = 64,          /* for what pods send alone: for all else kube-proxy serves it */
+	FRONTEND_TUNNEL = 128,       /* with it: a backend has the port where nodes take tunnel packets */
 };
 
 /* Backends to choose from. */
@@ -181,5 +183,12 @@ struct iface {
 	__u8 mac[6];
 };
 _Static_assert(sizeof(struct iface) == 12, "iface");
+
+/* A node of an older version: its end of the tunnel is a device of the kernel, which takes frames for itself alone. */
+struct vtep {
+	__u8 mac[6];
+	__u8 pad[2];
+};
+_Static_assert(sizeof(struct vtep) == 8, "vtep");
 
 #endif

@@ -57,6 +57,7 @@ enum counter {
 	COUNT_PATH_LEARNED,       /* ICMP errors about the tunnel's own packets that were believed */
 	COUNT_FRAGMENTED,         /* packets cut into fragments that fit the tunnel */
 	COUNT_FRAGMENT_HELD,      /* fragments that came before their first, and wait for it */
+	COUNT_EVENT_UNTOLD,       /* events of flows that were not told: too many at a time, or their buffer was full */
 	COUNT_MAX,
 };
 
