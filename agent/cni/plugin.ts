@@ -2,7 +2,7 @@
 /** The verbs of CNI, as far as both modes share them. What is given away is on disk before it is used, and used before
  * it is answered. Layer: agent/cni. */
 import type { Clock } from '#lib/base/clock.ts'
-import { errorText } from '#lib/base/errors.ts'
+import { DatastoreLockedError, errorText } from '#lib/base/errors.ts'
 import { formatAddr, type Addr } from '#lib/base/ip.ts'
 import { KeyedMutex } from '#lib/base/async/semaphore.ts'
 import { waitUntil, withinLimits, type WaitLimits } from '#lib/base/async/wait.ts'
@@ -105,12 +105,16 @@ export class Plugin {
     }
   }
 
-  /** Gives back what no sandbox has. */
+  /** Gives back what no sandbox has; of what the datastore has, once it is not locked. */
   async collect(): Promise<void> {
     const { addresses, attachments, log } = this.#options
     const isGone = ({ containerId }: Holder): boolean => this.#adding.of(containerId).length === 0 && !attachments.has(containerId)
-    const count = await addresses.collect(isGone)
-    if (count > 0) log.warn({ count }, 'ipam.leaks-collected')
+    try {
+      const count = await addresses.collect(isGone)
+      if (count > 0) log.warn({ count }, 'ipam.leaks-collected')
+    } catch (thrown) {
+      if (!(thrown instanceof DatastoreLockedError)) throw thrown
+    }
   }
 
   /** Takes away the veth and the address of a sandbox that is gone. */

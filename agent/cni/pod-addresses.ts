@@ -2,7 +2,7 @@
 /** The addresses of a sandbox: from our own blocks, or from the plugin that its network configuration names.
  * Layer: agent/cni. */
 import type { Addr } from '#lib/base/ip.ts'
-import { addressesInUse, inhabitedElsewhere, isAbandoned, planAddresses, rangesElsewhere } from '#lib/ipam/plan.ts'
+import { addressesInUse, inhabitedElsewhere, isAbandoned, planAddresses, rangesElsewhere, withoutPools } from '#lib/ipam/plan.ts'
 import type { Holder } from '#lib/model/ip-block.ts'
 import { ownNode } from '#lib/model/node.ts'
 import type { Pod } from '#lib/model/pod.ts'
@@ -23,6 +23,10 @@ export interface PodAddressesOptions {
   /** folders of other plugins, besides those that the caller names */
   readonly folders: readonly string[]
   readonly snapshot: () => Snapshot
+  /** of the node's own devices: no pod gets one */
+  readonly held: () => readonly Addr[]
+  /** false: all addresses are of the Node's own ranges */
+  readonly hasPools: boolean
   readonly log: Log
 }
 
@@ -125,12 +129,12 @@ export class PodAddresses implements AddressSource {
   }
 
   async #own({ sandbox, pod, isWanted }: AddressCall): Promise<readonly Addr[]> {
-    const { ipam, node, isAlone } = this.#options
+    const { ipam, node, isAlone, hasPools, held } = this.#options
     const snapshot = this.#options.snapshot()
     return await ipam.assign({
       holder: holderOf(sandbox),
-      plans: planAddresses(pod, snapshot, node),
-      inUse: addressesInUse(snapshot, node, pod),
+      plans: planAddresses(pod, hasPools ? snapshot : withoutPools(snapshot), node),
+      inUse: new Set([...addressesInUse(snapshot, node, pod), ...held()]),
       elsewhere: rangesElsewhere(snapshot, node, isAlone),
       isInhabited: inhabitedElsewhere(snapshot, node),
       isAbandoned: (block) => isAbandoned(block, snapshot),

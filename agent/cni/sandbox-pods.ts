@@ -14,6 +14,8 @@ export interface NodeState {
   readonly synced: boolean
   /** other nodes know where pods of this one are */
   readonly announced: boolean
+  /** why nothing may be written down for a new pod; undefined: it may */
+  readonly locked: string | undefined
   /** any of what is asked here may be otherwise than it was */
   readonly changed: Notifier
 }
@@ -32,7 +34,7 @@ export class SandboxPods {
     this.#options = options
   }
 
-  /** Until a source has it, and other nodes can reach it. Rejects as {@link waitUntil} does. */
+  /** Until a source has it, the datastore is open, and other nodes can reach it. Rejects as {@link waitUntil} does. */
   async wait(sandbox: PodSandbox, limits: WaitLimits): Promise<void> {
     const { pods, node } = this.#options
     await waitUntil({ ...limits, missing: () => this.#missing(sandbox), wokenBy: [pods.changed, node.changed] })
@@ -55,7 +57,7 @@ export class SandboxPods {
   #missing(sandbox: PodSandbox): string | undefined {
     const { node, pods, name } = this.#options
     if (!node.synced) return 'the sources are not read yet'
-    if (this.#find(sandbox) !== undefined) return node.announced ? undefined : 'other nodes have not heard of this one'
+    if (this.#find(sandbox) !== undefined) return node.locked ?? (node.announced ? undefined : 'other nodes have not heard of this one')
     const other = pods.known(refOf(sandbox))
     const which = other === undefined ? '' : ` with the uid ${sandbox.uid ?? ''}, which the runtime says, but with ${other.uid ?? ''}`
     return `no source has Pod ${nameKey(refOf(sandbox))} on node ${name}${which}`

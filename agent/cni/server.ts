@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The socket on which the shim asks: one line in, one answer out. Layer: agent/cni. */
-import { chmodSync, existsSync, mkdirSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
-import { dirname } from 'node:path'
+import { listenForRoot } from '#lib/base/os/listen.ts'
 import type { Answer } from './plugin.ts'
 
 export interface CniServerOptions {
@@ -39,17 +39,8 @@ export class CniServer implements AsyncDisposable {
       this.#accept(socket)
     })
     this.#server = server
-    mkdirSync(dirname(path), { recursive: true })
     // this node has one agent, so the agent that listened here is gone
-    rmSync(path, { force: true })
-    await new Promise<void>((resolve, reject) => {
-      const mask = process.umask(0o177)
-      try {
-        server.once('error', reject).listen(path, resolve)
-      } finally {
-        process.umask(mask)
-      }
-    })
+    await listenForRoot(server, path)
     chmodSync(path, 0o600)
   }
 

@@ -19,6 +19,7 @@ function rowText({ table, key, value }: Row): unknown {
     case 'frontends':
     case 'live':
     case 'addrs':
+    case 'vteps':
       return { table, key: { ...key, addr: formatAddr(key.addr) }, value }
     case 'backends':
       return { table, key, value: { ...value, addr: formatAddr(value.addr), node: formatAddr(value.node) } }

@@ -7,7 +7,7 @@ import type { AgentOptions } from '../run/options.ts'
 import { formatDesired } from './format-desired.ts'
 
 /** Reads the source once; what it refuses goes to standard error. Returns the exit code. */
-export async function printDesired(options: Pick<AgentOptions, 'node' | 'origin' | 'config' | 'cni'>): Promise<number> {
+export async function printDesired(options: Pick<AgentOptions, 'node' | 'origin' | 'config' | 'cni' | 'foreignNetwork'>): Promise<number> {
   const printed = await readDesired(options).catch(refusedSource)
   if (printed === undefined) return 1
   const { desired, problems, missing, ruleNames } = printed

@@ -21,7 +21,7 @@ export interface DesiredRead {
 
 /** Reads the source once. */
 export async function readDesired(
-  options: Pick<AgentOptions, 'node' | 'origin' | 'cni'> & Partial<Pick<AgentOptions, 'config'>>,
+  options: Pick<AgentOptions, 'node' | 'origin' | 'cni' | 'foreignNetwork'> & Partial<Pick<AgentOptions, 'config'>>,
 ): Promise<DesiredRead> {
   const source = await openSource(options.origin, { node: options.node })
   const { events, problems, unavailable } = await readOnce(source)

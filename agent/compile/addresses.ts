@@ -16,10 +16,16 @@ export function isLocalWorkload(pod: Pod, node: string): boolean {
   return pod.nodeName === node && !pod.hostNetwork && !isFinished(pod)
 }
 
+export interface PodPlace extends PodPools {
+  readonly interfacePrefix: string
+  /** false: another program makes ways between nodes, and sees what passes between pods and the network */
+  readonly makesRoutes: boolean | undefined
+}
+
 /** A local pod's addresses, reached through its veth. */
-export function podAddrs(pod: Pod, interfacePrefix: string, pools: PodPools): readonly AddrRow[] {
+export function podAddrs(pod: Pod, { interfacePrefix, makesRoutes, ...pools }: PodPlace): readonly AddrRow[] {
   const iface = interfaceOf(pod, interfacePrefix)
-  const routed = isOurs(pod, interfacePrefix) ? 0 : ADDR_ROUTED
+  const routed = isOurs(pod, interfacePrefix) && makesRoutes !== false ? 0 : ADDR_ROUTED
   return addrRows(pod.podIPs, (addr) => ({
     kind: ADDR_LOCAL_POD,
     flags: (isMasqueraded(pools, addr) ? ADDR_MASQUERADE : 0) | routed,

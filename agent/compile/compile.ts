@@ -227,6 +227,8 @@ export class Compiler {
       node: this.#node,
       zone: self?.zone,
       selfAddresses: self?.addresses ?? [],
+      mode: settings.services.mode,
+      tunnelPort: settings.knobs.tunnelPort,
       selection: settings.services.backendSelection,
       excluded: settings.services.excluded,
       otherNode: (name, v4) => {
@@ -237,7 +239,8 @@ export class Compiler {
       most: key === API_SERVER ? undefined : serviceQuota(settings.mapSizes),
     }
     const compiled = compileService(service, slices, context)
-    this.#setHealthCheck(key, compiled.refused === undefined ? healthCheckOf(service, slices, this.#node) : undefined)
+    const isServed = compiled.refused === undefined && context.mode === 'BPF'
+    this.#setHealthCheck(key, isServed ? healthCheckOf(service, slices, this.#node) : undefined)
     return key === API_SERVER ? { rows: [...compiled.rows, ...serverFailsafes(apiEndpoints(slices))] } : compiled
   }
 
@@ -273,10 +276,9 @@ export class Compiler {
     const { snapshot, settings } = input
     const pod = snapshot.pods.get(key)
     if (pod === undefined || !isLocalWorkload(pod, this.#node)) return NOTHING
-    return {
-      rows: podAddrs(pod, settings.interfacePrefix, { pools: this.#pools(input), self: snapshot.nodes.get(this.#node) }),
-      lost: pod.lost,
-    }
+    const self = snapshot.nodes.get(this.#node)
+    const place = { interfacePrefix: settings.interfacePrefix, makesRoutes: input.makesRoutes, pools: this.#pools(input), self }
+    return { rows: podAddrs(pod, place), lost: pod.lost }
   }
 }
 

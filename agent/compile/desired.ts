@@ -47,6 +47,11 @@ interface Contents {
     readonly key: { readonly cidr: Cidr }
     readonly value: { readonly node: Addr }
   }
+  /** the end of the tunnel at a node of an older version, as "66:00:5e:00:53:01" */
+  readonly vteps: {
+    readonly key: { readonly addr: Addr }
+    readonly value: { readonly mac: string }
+  }
   /** Ports that policy of host endpoints never cuts. `direction` is FAILSAFE_…, `cidr` where the other end is. */
   readonly failsafes: {
     readonly key: { readonly direction: number; readonly protocol: number; readonly port: Port; readonly cidr: Cidr }
@@ -78,6 +83,7 @@ export type LiveRow = RowOf<'live'>
 export type MaglevRow = RowOf<'maglev'>
 export type RangeRow = RowOf<'ranges'>
 export type OverlayRow = RowOf<'routes'>
+export type VtepRow = RowOf<'vteps'>
 export type AddrRow = RowOf<'addrs'>
 export type FailsafeRow = RowOf<'failsafes'>
 export type SparedRow = RowOf<'spared'>
@@ -165,6 +171,8 @@ export interface Knobs extends KnobSettings {
   readonly nodeV6: Addr
   /** there are rows of `routes` */
   readonly overlay: boolean
+  /** there are rows of `vteps` */
+  readonly vteps: boolean
   /** this node has host endpoints */
   readonly hostPolicy: boolean
   /** and there are policies that are asked of every packet by itself */

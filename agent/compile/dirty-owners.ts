@@ -87,7 +87,8 @@ export class DirtyOwners {
   surroundings(before: Surroundings, after: Surroundings): void {
     const [old, now] = [before.settings, after.settings]
     if (!deepEqual(old, now)) this.node = true
-    if (!deepEqual([old.services, old.mapSizes], [now.services, now.mapSizes])) this.#services()
+    const ofServices = ({ services, mapSizes, knobs }: CompileSettings) => [services, mapSizes, knobs.tunnelPort]
+    if (!deepEqual(ofServices(old), ofServices(now))) this.#services()
     if (!deepEqual(old.nodes, now.nodes)) this.#nodes()
     const { nodePortAddresses: ports } = now.nodes
     if (!deepEqual([before.servers, old.nodes.nodePortAddresses], [after.servers, ports])) this.owners.add(API_SERVERS)

@@ -3,11 +3,11 @@
  * (pure). */
 import { RANGE_INSIDE, RANGE_TUNNEL_BACK } from '#lib/base/bpf-constants.ts'
 import { compareText } from '#lib/base/order.ts'
-import { podRanges } from '#lib/model/node.ts'
+import { nodeAddress, podRanges } from '#lib/model/node.ts'
 import type { Node } from '#lib/model/node.ts'
 import type { Snapshot } from '#lib/model/snapshot.ts'
 import { otherNodeAddrs, selfAddrs } from './addresses.ts'
-import type { OverlayRow, Row } from './desired.ts'
+import type { OverlayRow, Row, VtepRow } from './desired.ts'
 import { failsafeRows } from './failsafes.ts'
 import { setId } from './services/list-ids.ts'
 import { overlayAddress, rangesInside } from './pools.ts'
@@ -38,7 +38,7 @@ export function nodeRows(name: string, { snapshot, pools, settings, self }: Node
     ]
   }
   if (node === undefined) return []
-  return [...inside, ...overlayRows(pools, { node, self: snapshot.nodes.get(self) }), ...otherNodeAddrs(node)]
+  return [...inside, ...overlayRows(pools, { node, self: snapshot.nodes.get(self) }), ...vtepRows(node), ...otherNodeAddrs(node)]
 }
 
 function overlayRows(pools: Pools, nodes: { readonly node: Node } & OtherNode): readonly OverlayRow[] {
@@ -48,4 +48,12 @@ function overlayRows(pools: Pools, nodes: { readonly node: Node } & OtherNode): 
       return node === undefined ? [] : [{ table: 'routes', key: { cidr }, value: { node } }]
     })
     .sort((a, b) => compareText(a.key.cidr.addr, b.key.cidr.addr) || a.key.cidr.bits - b.key.cidr.bits)
+}
+
+/** Of the addresses to which packets go in the tunnel. */
+function vtepRows(node: Node): readonly VtepRow[] {
+  return ([true, false] as const).flatMap((v4) => {
+    const [addr, mac] = [nodeAddress(node, v4), v4 ? node.vteps?.v4 : node.vteps?.v6]
+    return addr === undefined || mac === undefined ? [] : [{ table: 'vteps' as const, key: { addr }, value: { mac } }]
+  })
 }

@@ -56,6 +56,7 @@ export function compileNode(input: NodeInput): DesiredNode {
       nodeV6: (node && nodeAddress(node, false)) ?? ANY_V6,
       ...settings.knobs,
       overlay: hasOverlay(input.pools),
+      vteps: [...snapshot.nodes.values()].some(({ name, vteps }) => name !== input.node && vteps !== undefined),
       ...policyKnobs(input),
     },
     mapSizes: settings.mapSizes,
@@ -86,8 +87,9 @@ function policyKnobs({ snapshot, node }: NodeInput): Pick<Knobs, 'hostPolicy' | 
   }
 }
 
-/** A tunnel has two ends. */
-function isTunnelled({ snapshot, node }: NodeInput): boolean {
+/** A tunnel has two ends. Where another plugin makes ways, it is for node ports alone. */
+function isTunnelled({ snapshot, node, makesRoutes, settings }: NodeInput): boolean {
+  if (makesRoutes === false && settings.services.mode === 'Standard') return false
   const ends = [...snapshot.nodes.values()].filter(({ addresses }) => addresses.length > 0)
   return ends.length > 1 && ends.some(({ name }) => name === node)
 }

@@ -2,7 +2,7 @@
 /** Order and identity of rows. Layer: agent/compile (pure). */
 import { formatAddr, formatCidr, isV4, protocolNumber } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
-import type { AddrRow, FrontendRow, OverlayRow, Row } from './desired.ts'
+import type { AddrRow, FrontendRow, OverlayRow, Row, VtepRow } from './desired.ts'
 import {
   ADDR_EXTERNAL,
   ADDR_LOCAL_POD,
@@ -24,10 +24,11 @@ export function compareAddrs(a: AddrRow, b: AddrRow): number {
 /** Rows whose key two owners may want with another value each. A backend's key belongs to its service alone. Services
  * may share an address, and any other owner of it goes before them all. The dataplane decides that, since it knows
  * more addresses than the compiler. */
-export type ContestedRow = FrontendRow | AddrRow | OverlayRow
+export type ContestedRow = FrontendRow | AddrRow | OverlayRow | VtepRow
 
 export function isContested(row: Row): row is ContestedRow {
-  return row.table === 'frontends' || row.table === 'routes' || (row.table === 'addrs' && !isServices(row))
+  if (row.table === 'addrs') return !isServices(row)
+  return row.table === 'frontends' || row.table === 'routes' || row.table === 'vteps'
 }
 
 /** Is it a service that has this address? */
@@ -42,6 +43,8 @@ export function claimKey(row: ContestedRow): string {
       return row.key.addr
     case 'frontends':
       return frontendClaim(row.key)
+    case 'vteps':
+      return `vtep ${row.key.addr}`
     case 'routes':
       return `route ${row.key.cidr.addr}/${row.key.cidr.bits}`
   }
@@ -54,7 +57,7 @@ export function frontendClaim({ addr, port, proto }: FrontendRow['key']): string
 /** The owner with the lower rank keeps the key. A service cannot take another's cluster address by naming it as an
  * external one, and a pod cannot take the node's own address. */
 export function claimRank(row: ContestedRow): number {
-  if (row.table === 'routes') return 0
+  if (row.table === 'routes' || row.table === 'vteps') return 0
   if (row.table === 'frontends') {
     if ((row.value.flags & FRONTEND_EXTERNAL) === 0) return 0
     return (row.value.flags & FRONTEND_NODE_PORT) !== 0 ? 1 : 2
@@ -68,6 +71,6 @@ const ADDR_RANKS = new Map([ADDR_SELF, ADDR_LOCAL_POD, ADDR_NODE].map((kind, ran
 export function contestedText(row: ContestedRow): string {
   if (row.table === 'routes') return formatCidr(row.key.cidr)
   const addr = formatAddr(row.key.addr)
-  if (row.table === 'addrs') return addr
+  if (row.table !== 'frontends') return addr
   return `${isV4(row.key.addr) ? addr : `[${addr}]`}:${row.key.port}/${row.key.proto}`
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the compiler wants to know from the configuration. Layer: agent/compile (pure). */
 import type { Cidr } from '#lib/base/ip.ts'
+import type { DataplaneMode } from '#lib/model/node.ts'
 import type { BackendSelection } from '#lib/model/service.ts'
 import type { KnobSettings, MapSizes } from './desired.ts'
 import type { Failsafes } from '#lib/model/failsafe.ts'
 
 /** What all services depend on. */
 export interface ServiceSettings {
+  /** Standard: kube-proxy serves whatever is no pod's */
+  readonly mode: DataplaneMode
   readonly backendSelection: BackendSelection
   /** service addresses that are not ours to serve */
   readonly excluded: readonly Cidr[]

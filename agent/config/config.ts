@@ -36,13 +36,16 @@ export interface Config {
 type Read = <T>(field: Field<T>) => T
 
 export function assemble(read: Read): Config {
+  const isBpf = read(fields.mode) === 'BPF'
+  // each is read in any case: what is in force of it can be asked
+  const [proxyHealthPort, cleansProxy] = [read(fields.proxyHealthPort), read(fields.cleansProxy)]
   return {
     compile: {
       interfacePrefix: read(fields.interfacePrefix),
       dataInterfacePattern: read(fields.dataInterfacePattern),
       excludedInterfaces: read(fields.excludedInterfaces),
       forwards: read(fields.forwards),
-      services: { backendSelection: read(fields.backendSelection), excluded: read(fields.excluded) },
+      services: { mode: read(fields.mode), backendSelection: read(fields.backendSelection), excluded: read(fields.excluded) },
       nodes: {
         nodePortAddresses: read(fields.nodePortAddresses),
         tunnelBack: read(fields.dsrOptOut),
@@ -57,9 +60,9 @@ export function assemble(read: Read): Config {
     prometheus: { enabled: read(fields.prometheusEnabled), host: read(fields.prometheusHost), port: read(fields.prometheusPort) },
     showsProcess: read(fields.prometheusProcess),
     periods: { hooks: read(fields.hooksPeriod), routes: read(fields.routesPeriod) },
-    proxyHealthPort: read(fields.proxyHealthPort),
+    proxyHealthPort: isBpf ? proxyHealthPort : 0,
     flowTableGrows: read(fields.flowTableGrows),
-    cleansProxy: read(fields.cleansProxy),
+    cleansProxy: isBpf && cleansProxy,
     logLevel: read(fields.logLevel),
   }
 }

@@ -30,10 +30,16 @@ export function layerFrom(object: FelixConfiguration): ConfigLayer {
 
 /** What objects say that applies to this node. */
 export function configurationsOf(all: ReadonlyMap<string, FelixConfiguration>, node: string): readonly ConfigLayer[] {
-  return [`node.${node}`, 'default'].flatMap((name) => {
-    const object = all.get(name)
-    return object === undefined ? [] : [layerFrom(object)]
-  })
+  return objectsOf(all, node).map(layerFrom)
+}
+
+/** Of these objects, by their names, how often each was changed; manifests do not say. */
+export function generationsOf(all: ReadonlyMap<string, FelixConfiguration>, node: string): Readonly<Record<string, number>> {
+  return Object.fromEntries(objectsOf(all, node).flatMap(({ name, generation }) => (generation === undefined ? [] : [[name, generation]])))
+}
+
+function objectsOf(all: ReadonlyMap<string, FelixConfiguration>, node: string): readonly FelixConfiguration[] {
+  return [`node.${node}`, 'default'].flatMap((name) => all.get(name) ?? [])
 }
 
 const PREFIX = 'FELIX_'

@@ -2,6 +2,7 @@
 /** Parsers of single configuration values, each with the name of its type for the documentation. Layer: agent/config
  * (pure). */
 import { CIDR_SCHEMA } from '#lib/base/address-schema.ts'
+import { durationMs } from '#lib/base/time/duration.ts'
 import { isPort, tryParseCidr } from '#lib/base/ip.ts'
 import type { Cidr, Port } from '#lib/base/ip.ts'
 import type { Schema } from '#lib/base/schema.ts'
@@ -28,6 +29,14 @@ export const flag: Parser<boolean> = {
   type: 'true or false',
   schema: { type: 'boolean' },
   parse: (value) => (typeof value === 'boolean' ? ok(value) : refused('must be true or false')),
+}
+
+/** What true and false mean. */
+export function switched<T>({ on, off }: { readonly on: T; readonly off: T }): Parser<T> {
+  return {
+    ...{ type: flag.type, schema: flag.schema },
+    parse: (value) => (typeof value === 'boolean' ? ok(value ? on : off) : refused('must be true or false')),
+  }
 }
 
 export const port: Parser<Port> = {
@@ -147,13 +156,6 @@ export function word<T>(words: Readonly<Record<string, T>>, refusals: Readonly<R
   }
 }
 
-const UNITS: ReadonlyMap<string, number> = new Map([
-  ['ms', 1],
-  ['s', 1_000],
-  ['m', 60_000],
-  ['h', 3_600_000],
-])
-
 /** "90s", "1h30m", "250ms" → ms; "Auto" is the field's default. */
 export function duration(defaultMs: number): Parser<number> {
   return {
@@ -181,17 +183,3 @@ export function duration(defaultMs: number): Parser<number> {
 }
 
 const UNIT_YEAR_S = 365 * 24 * 3600
-
-function durationMs(value: string): number | undefined {
-  if (!/^(\d{1,9}(\.\d{1,9})?(ms|s|m|h))+$/.test(value)) return undefined
-  let ms = 0
-  for (const [, amount, unit] of value.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)) ms += Number(amount) * (UNITS.get(unit ?? '') ?? 0)
-  return Math.round(ms)
-}
-
-/** For people: the shortest form of whole units. */
-export function durationText(ms: number): string {
-  if (ms % 3_600_000 === 0) return `${ms / 3_600_000}h`
-  if (ms % 60_000 === 0 && ms >= 3_600_000) return `${ms / 60_000}m`
-  return ms % 1_000 === 0 ? `${ms / 1_000}s` : `${ms}ms`
-}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Every field of FelixConfiguration that we obey: the one place that parsing, refusal and documentation come from.
  * Layer: agent/config (pure). */
+import { durationText } from '#lib/base/time/duration.ts'
 import {
   POD_TO_HOST_ACCEPT,
   POD_TO_HOST_DROP,
@@ -13,22 +14,11 @@ import {
 } from '#lib/base/bpf-constants.ts'
 import { parsePort } from '#lib/base/ip.ts'
 import type { Cidr } from '#lib/base/ip.ts'
+import type { DataplaneMode } from '#lib/model/node.ts'
 import type { BackendSelection } from '#lib/model/service.ts'
 import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
 import { DEFAULT_IN, DEFAULT_OUT, failsafePorts, failsafesText } from './failsafes.ts'
-import {
-  cidrList,
-  duration,
-  durationText,
-  flag,
-  integer,
-  interfaceNames,
-  port,
-  portRange,
-  regularExpression,
-  text,
-  word,
-} from './parsers.ts'
+import { cidrList, duration, flag, integer, interfaceNames, port, portRange, regularExpression, switched, text, word } from './parsers.ts'
 import type { Parser } from './parsers.ts'
 
 export interface Field<T> {
@@ -68,6 +58,13 @@ const NO_CIDRS: readonly Cidr[] = []
 const host = text('a host name or address', /^[A-Za-z0-9.:-]{1,253}$/)
 
 export const fields = {
+  mode: field<DataplaneMode>({
+    name: 'bpfEnabled',
+    parser: switched({ on: 'BPF', off: 'Standard' }),
+    fallback: 'BPF',
+    fallbackText: 'true',
+    doc: "Whether all services are served by the agent's programs (BPF mode), or pods' flows to them alone: what comes from the network and what the node's own processes ask is then kube-proxy's, which has to run (Standard mode). Open flows stay where they are until they end.",
+  }),
   connectTime: field({
     name: 'bpfConnectTimeLoadBalancing',
     parser: word({ Enabled: { tcp: true, udp: true }, TCP: { tcp: true, udp: false }, Disabled: { tcp: false, udp: false } }),

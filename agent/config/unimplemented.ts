@@ -21,7 +21,6 @@ const GROUPS: readonly Group[] = [
   {
     reason: 'there is no other data plane than eBPF',
     names: {
-      boolean: ['bpfEnabled'],
       string: [
         ...['iptablesBackend', 'iptablesFilterAllowAction', 'iptablesMangleAllowAction', 'iptablesFilterDenyAction'],
         ...['iptablesLockFilePath', 'iptablesLockTimeout', 'iptablesLockProbeInterval', 'iptablesPostWriteCheckInterval'],
@@ -197,7 +196,6 @@ function wireguard(): Group['names'] {
 
 /** Values that ask for what is done anyway: a manifest that lists every field does no harm with them. */
 const ALREADY_SO: Readonly<Record<string, string | boolean>> = {
-  bpfEnabled: true,
   bpfHostNetworkedNATWithoutCTLB: 'Enabled',
   bpfKubeProxyEndpointSlicesEnabled: true,
   floatingIPs: 'Disabled',

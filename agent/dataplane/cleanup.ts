@@ -6,8 +6,7 @@ import { join } from 'node:path'
 import { NetlinkSocket, tcDestroyHook } from '#native'
 import { errorText } from '#lib/base/errors.ts'
 import { formatCidr } from '#lib/base/ip.ts'
-import { silentLog } from '#lib/obs/log.ts'
-import { InterfaceMonitor } from '#agent/interfaces/monitor.ts'
+import { listInterfaces } from '#agent/interfaces/list-interfaces.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
 import {
   CLSACT_PARENT,
@@ -19,7 +18,7 @@ import {
   RTM_GETTFILTER,
 } from '#agent/interfaces/netlink/tc.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
-import { cgroup2Mount, CgroupAttachments, CgroupLinks } from './attach/cgroup.ts'
+import { cgroup2Mount, CgroupAttachments, CgroupLinks, isCgroup2 } from './attach/cgroup.ts'
 import { ClsactHooks } from './attach/clsact.ts'
 import { parseHookKey, type Hooks, type Place } from './attach/hook.ts'
 import { LinkPins } from './attach/link-pins.ts'
@@ -119,13 +118,6 @@ class Report implements CleanupReport {
 }
 
 /** The monitor's table, read once. */
-function listInterfaces(): Interfaces {
-  const monitor = new InterfaceMonitor({ socket: NetlinkSocket.open({ protocol: NETLINK_ROUTE }), log: silentLog })
-  monitor.start()
-  monitor[Symbol.dispose]()
-  return monitor.interfaces
-}
-
 /** Removes our filters, and the queueing discipline they were attached to when no other filters are left there. */
 function removeFilters(report: Report, interfaces: Interfaces, netlink: NetlinkExchange): void {
   const cleared = new Set(report.clear(ClsactHooks.ofPackets(interfaces)).map((key) => parseHookKey(key)?.iface))
@@ -153,8 +145,8 @@ function clearCgroup(report: Report, options: CleanupOptions, links: LinkPins): 
   if (cgroup === undefined) return
   report.clear(new CgroupLinks(links, cgroup))
   // before 5.7 there are no links; before 5.9 those just dropped may still be listed for a moment, and detaching them
-  // is refused or harmless
-  report.clear(new CgroupAttachments(cgroup))
+  // is refused or harmless. A node that has been cleaned, or never had an agent, has no such mount
+  if (isCgroup2(cgroup)) report.clear(new CgroupAttachments(cgroup))
 }
 
 /** Whatever is left in our folder: programs, their tail-call arrays, maps. */

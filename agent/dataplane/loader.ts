@@ -13,6 +13,8 @@ import { errorText } from '#lib/base/errors.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
+import { clientReader } from './conntrack/client.ts'
+import { destinationReader } from './conntrack/destination.ts'
 import type { FlowTable } from './conntrack/gc.ts'
 import { FlowReader } from './conntrack/reader.ts'
 import { doubled, keptRoom } from './conntrack/resize.ts'
@@ -87,7 +89,7 @@ export class ProgramLoader implements Disposable {
     return this.#loaded
   }
 
-  /** The flow table, for passes that walk it; undefined while flows may be in two tables. */
+  /** The flow table, for those that walk it or look a flow up; undefined while flows may be in two tables. */
   get flows(): FlowTable | undefined {
     return this.#settled ? this.#flows : undefined
   }
@@ -286,5 +288,7 @@ function flowTable({ shared, btf }: GenerationTables, { knobs }: Configuration):
     const bytes = pressure.lookup(Buffer.alloc(pressure.keyBytes))
     return bytes === undefined ? 0 : decodeBytes(codec, bytes).full_at
   }
-  return { map, reader: new FlowReader(btf, knobs.timeouts), maxEntries: map.info().maxEntries, fullAt }
+  const reader = new FlowReader(btf, knobs.timeouts)
+  const ways = { destinationOf: destinationReader(map, btf), clientOf: clientReader(btf) }
+  return { map, reader, ...ways, maxEntries: map.info().maxEntries, fullAt }
 }

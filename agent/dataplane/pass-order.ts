@@ -38,9 +38,10 @@ export function passOrder({ loaded, sysctls, routes, hooks, connect, xdp, tunnel
     { part: policy.whole, needs: [policy.steps.name] },
     { part: policy.epoch },
     ...others.map(writes),
-    { part: routes.writes },
     // a program on a device that it knows nothing of, or with half of the rules, would do harm
     { part: hooks.writes, needs: ['ifaces', policy.whole.name] },
+    // programs put into the tunnel what takes such a route
+    { part: routes.writes },
     { part: xdp.writesWithPolicy, needs: [policy.whole.name] },
     // programs that take our packets are there before it, which takes the rest
     { part: tunnel },

@@ -122,6 +122,23 @@ export function makePinFolder(folder: string): void {
   }
 }
 
+/** Why pins would not be safe in a folder that is on a BPF file system; undefined: they would, or it is on none.
+ * Touches nothing. */
+export function whyPinsUnsafe(folder: string): string | undefined {
+  try {
+    wayTo(folder)
+    return undefined
+  } catch (thrown) {
+    if (thrown instanceof UnsupportedError) return thrown.message
+    throw thrown
+  }
+}
+
+/** Whether this folder is on a BPF file system; false where there is no such folder. */
+export function isBpffs(folder: string): boolean {
+  return existsSync(folder) && statfsSync(folder).type === BPFFS_MAGIC
+}
+
 const OURS = 0o700
 const STICKY = 0o1000
 const MOUNT = 'mount one with "mount -t bpf -o mode=700 bpf /sys/fs/bpf"'
@@ -131,7 +148,7 @@ const MOUNT = 'mount one with "mount -t bpf -o mode=700 bpf /sys/fs/bpf"'
 function wayTo(folder: string): readonly string[] | undefined {
   const all: string[] = []
   for (let at = resolve(folder); at !== dirname(at); at = dirname(at)) all.unshift(at)
-  const mount = all.findIndex((path) => existsSync(path) && statfsSync(path).type === BPFFS_MAGIC)
+  const mount = all.findIndex(isBpffs)
   const root = all[mount]
   if (root === undefined) return undefined
   const stat = statSync(root)

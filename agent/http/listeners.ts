@@ -23,7 +23,8 @@ export interface ListenersOptions {
   readonly log: Log
 }
 
-const RETRY = { firstMs: 500, maxMs: 15_000 }
+/** Another proxy may be about to leave a port. */
+const RETRY = { firstMs: 100, maxMs: 400 }
 
 /** Libraries are loaded with the first server: an agent without any does not pay for them. */
 export class Listeners implements AsyncDisposable {
@@ -48,9 +49,19 @@ export class Listeners implements AsyncDisposable {
     this.#kick()
   }
 
+  /** Is there a server of this name now. */
+  holds(name: string): boolean {
+    return this.#running.has(name)
+  }
+
+  /** What was set has been done, or tried. */
+  async settled(): Promise<void> {
+    await this.#working
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.set(new Map())
-    await this.#working
+    await this.settled()
   }
 
   #kick(): void {
@@ -81,13 +92,10 @@ export class Listeners implements AsyncDisposable {
     }
   }
 
-  async #open(name: string, { host, port, pages }: Listener): Promise<void> {
+  async #open(name: string, listener: Listener): Promise<void> {
     const { log } = this.#options
-    const { PageServer } = await import('#lib/obs/http.ts')
-    const onError = (path: string, thrown: unknown): void => {
-      log.error({ path, error: thrown }, `${name}.failed`)
-    }
-    const server = new PageServer({ host, port, pages: await pages(), onError })
+    const { host, port } = listener
+    const server = await pageServer(name, listener, log)
     try {
       const actual = await server.start()
       log.info({ host, port: actual }, `${name}.listening`)
@@ -111,6 +119,15 @@ export class Listeners implements AsyncDisposable {
       this.#kick()
     })
   }
+}
+
+/** It does not listen yet. */
+export async function pageServer(name: string, { host, port, pages }: Listener, log: Log): Promise<PageServer> {
+  const { PageServer } = await import('#lib/obs/http.ts')
+  const onError = (path: string, thrown: unknown): void => {
+    log.error({ path, error: thrown }, `${name}.failed`)
+  }
+  return new PageServer({ host, port, pages: await pages(), onError })
 }
 
 function whereOf({ host, port }: Pick<Listener, 'host' | 'port'>): string {

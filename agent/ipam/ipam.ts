@@ -12,6 +12,7 @@ import {
   emptyBlock,
   release,
   sameHolder,
+  spareAddress,
   type AssignOptions,
   type Assigned,
   type IsGone,
@@ -45,6 +46,11 @@ export interface AddressRequest extends Omit<Claim, 'options'> {
   readonly isWanted: () => boolean
 }
 
+/** No pod gets these until they are disposed of. */
+export interface LentAddresses extends Disposable {
+  readonly addresses: readonly Addr[]
+}
+
 /** Besides this agent only the cleanup of abandoned blocks changes this node's blocks. */
 const ATTEMPTS = 8
 const NO_ADDRS: ReadonlySet<Addr> = new Set()
@@ -62,6 +68,8 @@ export class Ipam {
   readonly #local: OwnBlocks
   readonly #claims: BlockAllocator
   #announced: readonly string[] | undefined
+  /** on loan, and written down nowhere */
+  readonly #lent = new Set<Addr>()
 
   constructor(options: IpamOptions) {
     this.#options = options
@@ -72,8 +80,9 @@ export class Ipam {
 
   /** One address for each plan, the same ones to a holder that asks again; all or none. Throws AddressError when there
    * is none, NotYetError when the caller waits no more, and whatever the store throws. */
-  async assign(request: AddressRequest): Promise<readonly Addr[]> {
-    return await this.#turn(request.isWanted, async () => {
+  async assign(wanted: AddressRequest): Promise<readonly Addr[]> {
+    return await this.#turn(wanted.isWanted, async () => {
+      const request = { ...wanted, inUse: this.#lent.size === 0 ? wanted.inUse : new Set([...wanted.inUse, ...this.#lent]) }
       const { holder } = request
       // a range needs no API server
       const needed = this.#storesOf(request.plans)
@@ -91,6 +100,25 @@ export class Ipam {
         // what cannot be taken back now is found by the next garbage collection: its holder is not known
         if (isNew) await this.#release((one) => sameHolder(one, holder), needed).catch(() => undefined)
         throw thrown
+      }
+    })
+  }
+
+  /** One address for each plan, for the agent's own use: of blocks that this node has already, and that have another
+   * one left for pods. Nothing is written: no other process knows of it. Throws AddressError when there is none,
+   * NotYetError when the caller waits no more, and whatever the store throws. */
+  async lend({ plans, inUse, isWanted }: Pick<AddressRequest, 'plans' | 'inUse' | 'isWanted'>): Promise<LentAddresses> {
+    return await this.#turn(isWanted, async () => {
+      const addresses: Addr[] = []
+      for (const plan of plans)
+        addresses.push((await this.#spare(plan, inUse)) ?? refuse(plan.ref, 'no block of this node has an address to spare'))
+      refuseUnwanted(isWanted, 'no caller waits for it any more')
+      for (const addr of addresses) this.#lent.add(addr)
+      return {
+        addresses,
+        [Symbol.dispose]: () => {
+          for (const addr of addresses) this.#lent.delete(addr)
+        },
       }
     })
   }
@@ -119,7 +147,8 @@ export class Ipam {
         const at = wanted.indexOf(stored)
         return at < 0 || wanted.some((other, to) => to < at && isAlike(other, stored))
       }
-      const spare = own.filter((stored) => isEmpty(stored, this.#options) && isSpare(stored))
+      const isLent = ({ block }: StoredBlock): boolean => [...this.#lent].some((addr) => cidrContains(block.cidr, addr))
+      const spare = own.filter((stored) => isEmpty(stored, this.#options) && isSpare(stored) && !isLent(stored))
       // first: another node that takes one announces it as well
       await this.#announce(spare)
       await this.#shared.remove(spare)
@@ -166,6 +195,21 @@ export class Ipam {
         )
       }
     }
+  }
+
+  async #spare(plan: AddressPlan, inUse: ReadonlySet<Addr>): Promise<Addr | undefined> {
+    const { restMs, now } = this.#options
+    if (plan.kind === 'fixed') return undefined
+    const all = await (plan.kind === 'range' ? this.#local : this.#shared).all()
+    const taken = new Set([...inUse, ...this.#lent])
+    const ranges = plan.kind === 'range' ? [plan.range] : plan.pools.map(({ cidr }) => cidr)
+    return firstOf(ranges, (within) =>
+      firstOf(all, ({ block }) =>
+        overlaps(block.cidr, within)
+          ? spareAddress(block, { now: now(), restMs, within, inUse: usedBeside(block, all, taken) })
+          : undefined,
+      ),
+    )
   }
 
   /** What the holder has of these pools already. */

@@ -38,6 +38,7 @@ export const catalogue = {
   np_affinity: define({ name: 'np_affinity', key: shapes.affinityKey, value: shapes.affinity, sizedBy: 'affinity', onChange: 'copy' }),
   np_ranges: define({ name: 'np_ranges', key: shapes.rangeKey, value: u32 }),
   np_routes: define({ name: 'np_routes', key: shapes.netKey, value: shapes.route }),
+  np_vteps: define({ name: 'np_vteps', key: addr, value: shapes.vtep }),
   np_nets: define({ name: 'np_nets', key: shapes.netKey, value: u32 }),
   np_bits: define({ name: 'np_bits', key: shapes.bitsKey, value: shapes.bits }),
   np_ports: define({ name: 'np_ports', key: shapes.portsKey, value: shapes.ports }),

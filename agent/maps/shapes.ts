@@ -2,7 +2,7 @@
 /** The structs of bpf/include/types as TypeScript sees them. Layer: agent/maps. */
 import { MAGLEV_SIZE, RULE_CELLS, RULE_WORDS } from '#lib/base/bpf-constants.ts'
 import type { ShapeType } from './field-kinds.ts'
-import { addr, arrayOf, be16, be32, bigId, bitList, id64, mac, ns, shape, u16, u16List, u32, u8 } from './field-kinds.ts'
+import { addr, arrayOf, be16, be32, bigId, bitList, id64, mac, ns, shape, u16, u16List, u32, u64, u8 } from './field-kinds.ts'
 
 export const frontendKey = shape('frontend_key', { addr, port: be16, proto: u8 })
 export const choice = shape('choice', { list: id64, count: u32 })
@@ -57,10 +57,21 @@ export const hostSets = shape('host_sets', {
 export const failsafeKey = shape('failsafe_key', { prefix: u32, direction: u8, proto: u8, port: be16, addr })
 
 export const iface = shape('iface', { mtu: u32, kind: u16, mac })
+export const vtep = shape('vtep', { mac })
 
 export const ctKey = shape('ct_key', { lo: addr, hi: addr, lo_port: be16, hi_port: be16, proto: u8, lane: u16 })
 export const ctTuple = shape('ct_tuple', { src: addr, dst: addr, sport: be16, dport: be16 })
-export const ctLeg = shape('ct_leg', { ifindex: u32, mtu: u16, flags: u16, ack: u32, window: u16, wscale: u8, hook: u8 })
+export const ctLeg = shape('ct_leg', {
+  ifindex: u32,
+  mtu: u16,
+  flags: u16,
+  ack: u32,
+  window: u16,
+  wscale: u8,
+  hook: u8,
+  bytes: u64,
+  packets: u32,
+})
 export const ctValue = shape('ct_value', {
   seen: ns,
   out: ctTuple,
@@ -86,8 +97,26 @@ export const frag = shape('frag', { sport: be16, dport: be16, heads: u16, proto:
 export const socketKey = shape('socket_key', { cookie: id64, addr, port: be16, proto: u8, role: u8 })
 export const socketPeer = shape('socket_peer', { addr, port: be16 })
 
+export const flowEvent = shape('flow_event', {
+  at: ns,
+  sent: ctTuple,
+  flow: ctTuple,
+  egress_rule: u32,
+  ingress_rule: u32,
+  staged_egress_rule: u32,
+  staged_ingress_rule: u32,
+  device: u32,
+  length: u16,
+  kind: u8,
+  reason: u8,
+  proto: u8,
+  hook: u8,
+  tunnelled: u8,
+  lane: u16,
+})
+
 export const pressure = shape('pressure', { full_at: ns, blocks: u32 })
-export const nodeState = shape('node_state', { takeover_until: ns, epoch: u32, own_prefixes: u32 })
+export const nodeState = shape('node_state', { takeover_until: ns, epoch: u32, own_prefixes: u32, accounts: u32 })
 
 export const nodeCfg = shape('node_cfg', {
   node_v4: addr,
@@ -125,6 +154,8 @@ export const nodeCfg = shape('node_cfg', {
   pod_to_host: u8,
   cluster_policy: u8,
   tunnel_class: u8,
+  vteps: u8,
+  ring_buffer: u8,
 })
 
 export type FrontendKey = ShapeType<typeof frontendKey>
@@ -143,5 +174,6 @@ export type HostSets = ShapeType<typeof hostSets>
 export type Iface = ShapeType<typeof iface>
 export type CtKey = ShapeType<typeof ctKey>
 export type CtValue = ShapeType<typeof ctValue>
+export type FlowEvent = ShapeType<typeof flowEvent>
 export type NodeState = ShapeType<typeof nodeState>
 export type NodeCfg = ShapeType<typeof nodeCfg>

@@ -5,9 +5,7 @@ import { release, version } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { packageRoot } from '#lib/base/os/package.ts'
-
-/** The oldest kernel line that Netplane is made for, as people write it. */
-export const FLOOR = 'Linux 5.3, or 4.18.0-193 of Enterprise Linux 8'
+import { kernelVersion, OLDEST_KERNEL } from '#lib/base/os/oldest-kernel.ts'
 
 /** Why programs that would be loaded must not run on this kernel; undefined: they may. */
 export function unsafeKernel(kernel: string = release(), realtime = realtimeKernel(kernel)): string | undefined {
@@ -29,7 +27,7 @@ export interface RealtimeKernel {
 function preemptsPackets(kernel: string, { is, config }: RealtimeKernel): boolean {
   if (!is) return false
   if (config?.includes(`${PACKET_LOCK}=y`) === true) return false
-  return config?.includes(PACKET_LOCK) === true || (versionOf(kernel) ?? Infinity) >= 6018
+  return config?.includes(PACKET_LOCK) === true || (kernelVersion(kernel) ?? Infinity) >= 6018
 }
 
 /** By `uname -v`; the file is there with the patches for older kernels only. */
@@ -50,32 +48,16 @@ function textOf(path: string): string | undefined {
 
 /** The message for a kernel that is too old and has refused our programs. */
 export function tooOld(refusal: string, kernel: string = release()): string {
-  return `${kernel} is older than what Netplane needs (${FLOOR}), and refuses its programs: ${refusal}`
-}
-
-/** True for kernels that are too old by their name. Vendors backport: whether one will do is found by trying, here
- * before anything is touched. */
-export function isBelowFloor(kernel: string = release()): boolean {
-  const version = versionOf(kernel)
-  if (version === undefined) return false
-  const [, build = 0] = /^[\d.]+-(\d+)/.exec(kernel) ?? []
-  const enterprise = version === 4018 && kernel.includes('.el8') && Number(build) >= 193
-  return version < 5003 && !enterprise
+  return `${kernel} is older than what Netplane needs (${OLDEST_KERNEL}), and refuses its programs: ${refusal}`
 }
 
 /** Whether programs and maps count as locked memory. */
 export function countsMemlock(kernel: string = release()): boolean {
-  const version = versionOf(kernel)
+  const version = kernelVersion(kernel)
   return version !== undefined && version < 5011
 }
 
 /** Where the build puts the BPF objects. */
 export function packageObjects(): string {
   return join(packageRoot(), 'bpf')
-}
-
-/** 5.10 as 5010; undefined: the text has no such version */
-function versionOf(kernel: string): number | undefined {
-  const [, major, minor] = /^(\d+)\.(\d+)\.\d+/.exec(kernel) ?? []
-  return major === undefined || minor === undefined ? undefined : Number(major) * 1000 + Number(minor)
 }

@@ -21,12 +21,15 @@ import type { BlockStore } from '../ipam/block-store.ts'
 import { FileBlocks } from '../ipam/file-blocks.ts'
 import { Ipam } from '../ipam/ipam.ts'
 import { keepsPodsAway } from '../report/own-node.ts'
+import { agentRole } from '../run/options.ts'
 import { cniFolder } from '../run/state-files.ts'
 import type { PodsOptions } from './pods.ts'
 
 export interface CniPluginOptions extends PodsOptions {
   readonly attachments: AttachmentFiles
   readonly netlink: NetlinkExchange
+  /** undefined: another plugin gives pods their addresses */
+  readonly ipam: Ipam | undefined
   /** a pass is over, or {@link isNodeAnnounced} is otherwise than it was */
   readonly changed: Notifier
   /** aborts when the agent stops, with the answer for calls that wait */
@@ -37,13 +40,13 @@ export interface CniPluginOptions extends PodsOptions {
 const REST_MS = 60_000
 
 export function cniPlugin(of: CniPluginOptions): Plugin {
-  const { options, cni, attachments, attached: pods, netlink, interfaces, config, log, stop } = of
-  const addresses = cni.chained ? NO_ADDRESSES : podAddresses(of)
+  const { options, attachments, attached: pods, netlink, interfaces, config, ipam, log, stop } = of
+  const addresses = ipam === undefined ? NO_ADDRESSES : podAddresses(of, ipam)
   const own = new OwnNetworking({
     addresses,
     veths: new KernelVeths({ netlink, interfaces }),
     interfacePrefix: () => config()?.compile.interfacePrefix ?? INTERFACE_PREFIX,
-    mtu: (addrs) => mtuFor(of, addrs),
+    mtu: (addrs) => usualMtu(of, addrs),
     clock: systemClock,
     log,
   })
@@ -53,8 +56,8 @@ export function cniPlugin(of: CniPluginOptions): Plugin {
 }
 
 /** Other nodes know where pods of this one are. Condition network.announced says why not. */
-export function isNodeAnnounced({ api, cni, store, options }: PodsOptions): boolean {
-  return api === undefined || cni.chained || isAnnounced(store.snapshot, options.node)
+export function isNodeAnnounced({ datastore, cni, store, options }: PodsOptions): boolean {
+  return datastore === undefined || !agentRole({ cni }).servesPods || isAnnounced(store.snapshot, options.node)
 }
 
 function podNode(of: CniPluginOptions): PodNode {
@@ -66,6 +69,9 @@ function podNode(of: CniPluginOptions): PodNode {
     get announced() {
       return isNodeAnnounced(of)
     },
+    get locked() {
+      return of.datastore?.whyLocked()
+    },
     changed,
     indexOf: (iface) => linkIndexOf(netlink, iface),
     missingOf: (pod) => dataplane.missingOf(pod),
@@ -76,19 +82,22 @@ function podNode(of: CniPluginOptions): PodNode {
   }
 }
 
-function podAddresses(of: CniPluginOptions): PodAddresses {
-  const { options, cni, api, store, log } = of
+function podAddresses(of: CniPluginOptions, ipam: Ipam): PodAddresses {
+  const { options, cni, datastore, store, log } = of
   return new PodAddresses({
     log,
-    ipam: podIpam(of),
+    ipam,
     node: options.node,
-    isAlone: api === undefined,
+    isAlone: datastore === undefined,
     folders: [cni.binDir],
     snapshot: () => store.snapshot,
+    hasPools: !cni.local,
+    held: of.held,
   })
 }
 
-function podIpam({ options, api, log }: CniPluginOptions): Ipam {
+/** The one of this node. */
+export function podIpam({ options, datastore, log }: Pick<PodsOptions, 'options' | 'datastore' | 'log'>): Ipam {
   const { node, stateDir } = options
   const files = (folder: string): BlockStore =>
     new FileBlocks({
@@ -101,15 +110,16 @@ function podIpam({ options, api, log }: CniPluginOptions): Ipam {
   const unreadable = (error: unknown): void => {
     log.warn({ error }, 'ipam.block-rejected')
   }
-  const shared = api === undefined ? files('blocks') : new ApiBlocks({ api, node, unreadable })
+  const shared = datastore === undefined ? files('blocks') : new ApiBlocks({ api: datastore.api, node, unreadable })
   return new Ipam({ node, shared, local: files('ranges'), now: () => systemClock.wall(), restMs: REST_MS })
 }
 
-/** Of the devices with the node's own addresses; where these have none, of all that lead out. */
-function mtuFor({ dataplane, store, cni, options }: CniPluginOptions, addresses: readonly Addr[]): number {
+/** Of the devices with the node's own addresses; where these have none, or where the ways to other nodes' pods are
+ * another program's, of all that lead out. */
+export function usualMtu({ dataplane, store, cni, options }: PodsOptions, addresses: readonly Addr[]): number {
   const devices = dataplane.devices.list().filter(({ use }) => use === 'host')
   const vital = devices.filter((one) => one.vital)
-  const mtus = (vital.length > 0 ? vital : devices).map(({ iface }) => iface.mtu)
-  const pools = poolsIn({ snapshot: store.snapshot, node: options.node, servesPods: !cni.chained })
-  return podMtu({ mtus, overlay: hasOverlay(pools) }, addresses)
+  const mtus = (vital.length > 0 && !cni.local ? vital : devices).map(({ iface }) => iface.mtu)
+  const pools = poolsIn({ snapshot: store.snapshot, node: options.node, servesPods: agentRole({ cni }).servesPods })
+  return podMtu({ mtus, overlay: !cni.local && hasOverlay(pools) }, addresses)
 }

@@ -5,11 +5,13 @@ import { join } from 'node:path'
 import { NetlinkSocket } from '#native'
 import { backoffMs } from '#lib/base/backoff.ts'
 import { everyMs, systemClock } from '#lib/base/clock.ts'
-import { errorText } from '#lib/base/errors.ts'
+import { errorText, NotYetError } from '#lib/base/errors.ts'
+import type { Addr } from '#lib/base/ip.ts'
 import { Notifier } from '#lib/base/async/wait.ts'
 import type { NodeNetwork } from '#lib/model/node.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log, LogFields } from '#lib/obs/log.ts'
+import type { Sink } from '#lib/store/source.ts'
 import type { Store } from '#lib/store/store.ts'
 import { OrphanedSandboxes } from '../cni/orphaned-sandboxes.ts'
 import type { PodOverlaySink } from '../cni/pod-overlay-sink.ts'
@@ -20,26 +22,33 @@ import type { Plugin } from '../cni/plugin.ts'
 import { CniServer } from '../cni/server.ts'
 import type { Config } from '../config/config.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from '../interfaces/netlink/exchange.ts'
-import type { BlockApi } from '../ipam/api-blocks.ts'
+import type { Datastore } from '../run/cluster-side.ts'
 import type { AgentOptions, CniOptions } from '../run/options.ts'
 import { cniFolder, cniFoldersFile, cniReadyFile } from '../run/state-files.ts'
 import type { Dataplane } from '../dataplane/dataplane.ts'
-import { cniPlugin, isNodeAnnounced } from './cni-plugin.ts'
+import type { Ipam } from '../ipam/ipam.ts'
+import type { PodClient } from '../proof/node-mode.ts'
+import { cniPlugin, isNodeAnnounced, podIpam } from './cni-plugin.ts'
+import { OTHERS_PODS, openProofPod } from './proof-pod.ts'
 
 export interface PodsOptions {
   readonly options: AgentOptions
   readonly cni: CniOptions
   /** gets those that come this way */
   readonly attached: PodOverlaySink
+  /** of the source of pods */
+  readonly sink: Pick<Sink, 'apply'>
   readonly store: Store
   readonly log: Log
   readonly health: Health
   readonly dataplane: Pick<Dataplane, 'isReady' | 'missingOf' | 'devices'>
+  /** addresses of the node's own devices */
+  readonly held: () => readonly Addr[]
   /** interfaces differ from before */
   readonly interfaces: Notifier
   readonly config: () => Config | undefined
   /** undefined: there is no API server, and this node shares its blocks with no other node */
-  readonly api: BlockApi | undefined
+  readonly datastore: Datastore | undefined
 }
 
 /** Condition: runtimes can ask for pods. */
@@ -62,6 +71,8 @@ export class Pods {
   readonly #attachments: AttachmentFiles
   readonly #orphaned = new OrphanedSandboxes()
   readonly #installation: Installer
+  /** undefined: another plugin gives pods their addresses */
+  readonly #ipam: Ipam | undefined
   /** by condition, why it does not hold */
   readonly #failing = new Map<string, string>()
   /** ms of the clock: at once, for the agent before may have died between two steps; then more often than the period if
@@ -70,12 +81,14 @@ export class Pods {
   /** of this node, to the others */
   #said: NodeNetwork | undefined
   #wasAnnounced = false
+  #wasLocked = false
 
   constructor(options: PodsOptions) {
     this.#options = options
     const { cni, log } = options
     const { stateDir, keepDir } = options.options
     this.#attachments = new AttachmentFiles(join(cniFolder(stateDir), 'sandboxes'))
+    this.#ipam = cni.chained ? undefined : podIpam(options)
     this.#installation = new Installer({ ...cni, log, readyFile: cniReadyFile(cni.socket), foldersFile: cniFoldersFile(keepDir) })
     // a node whose runtime cannot ask for pods is not ready; a node that holds too many addresses for a while is
     for (const condition of [LISTENING, INSTALLED]) options.health.expect(condition, 'readiness')
@@ -85,6 +98,12 @@ export class Pods {
   /** A pass is over. */
   news(): void {
     this.#changed.notify()
+  }
+
+  /** For the agent's own questions. Rejects with the reason where there can be none. */
+  async openProofPod(signal: AbortSignal): Promise<PodClient> {
+    if (this.#ipam === undefined) throw new NotYetError(OTHERS_PODS)
+    return await openProofPod({ ...this.#options, ipam: this.#ipam, changed: this.#changed, clock: systemClock, signal })
   }
 
   /** Serves until the signal aborts. */
@@ -110,7 +129,7 @@ export class Pods {
   }
 
   #plugin(netlink: NetlinkExchange, stop: AbortSignal): Plugin {
-    return cniPlugin({ ...this.#options, attachments: this.#attachments, netlink, changed: this.#changed, stop })
+    return cniPlugin({ ...this.#options, attachments: this.#attachments, ipam: this.#ipam, netlink, changed: this.#changed, stop })
   }
 
   /** Tried again for as long as it cannot be, and when the socket has been taken away. */
@@ -174,6 +193,10 @@ export class Pods {
     const before = this.#said?.blocks.length ?? Infinity
     if (said !== this.#said && said !== undefined && said.blocks.length < before) this.#collectAt = 0
     this.#said = said
+    // what was given back meanwhile is still written down
+    const isLocked = this.#options.datastore?.whyLocked() !== undefined
+    if (this.#wasLocked && !isLocked) this.#collectAt = 0
+    this.#wasLocked = isLocked
     if (!store.synced || systemClock.now() < this.#collectAt) return
     this.#collectAt = systemClock.now() + COLLECT_MS
     await this.#collect(plugin)

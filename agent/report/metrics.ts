@@ -2,9 +2,11 @@
 /** The agent's metrics: their names, and where their values are read from when a client asks. Layer: agent. */
 import type { KindFacts } from '#lib/api/watch/kind-shared.ts'
 import { Metrics, type Sample } from '#lib/obs/metrics.ts'
+import { processMetrics } from '#lib/obs/process-metrics.ts'
 import type { Store } from '#lib/store/store.ts'
 import { TABLES, type GenerationTables } from '../dataplane/generation-tables.ts'
 import { counterTotal, namedCounters, type Counter } from '../maps/counters.ts'
+import type { Flows } from '../flows/flows.ts'
 import type { ConfigReport } from './config.ts'
 import type { PolicyReport } from './policies.ts'
 import type { PolicySize } from '../compile/policy/policy-size.ts'
@@ -25,6 +27,8 @@ export interface MetricsInput {
   readonly policySize: () => PolicySize | undefined
   /** undefined: the kernel does not run our programs */
   readonly running: Pick<DataplaneSetup, 'dataplane' | 'sweep' | 'fill'> | undefined
+  /** undefined as well */
+  readonly flows: Pick<Flows, 'facts'> | undefined
   /** hands over what is to be called with the seconds each pass took */
   readonly onPass: (observe: (seconds: number) => void) => void
   /** the same with the seconds from what changed endpoints until the change was applied */
@@ -44,31 +48,17 @@ export function agentMetrics(observed: MetricsInput): Metrics {
   ofTables(metrics, observed)
   ofPolicy(metrics, observed)
   ofFlows(metrics, observed)
+  ofToldFlows(metrics, observed)
   ofWork(metrics, observed)
   return metrics
 }
 
 function ofProcess(metrics: Metrics, { node, version, store, book, showsProcess }: MetricsInput): void {
-  const own = (value: () => number) => (): Sample[] => (showsProcess() ? one(value()) : [])
   metrics.gauge(
     { name: 'netplane_agent_info', help: 'Always 1; the labels name the node and the version of the agent.', labels: ['node', 'version'] },
     () => [{ labels: { node, version }, value: 1 }],
   )
-  metrics.counter(
-    { name: 'process_cpu_seconds_total', help: 'CPU time that the agent has used, in seconds.', labels: [] },
-    own(() => {
-      const { user, system } = process.cpuUsage()
-      return (user + system) / 1e6
-    }),
-  )
-  metrics.gauge(
-    { name: 'process_resident_memory_bytes', help: 'Resident memory of the agent, in bytes.', labels: [] },
-    own(() => process.memoryUsage.rss()),
-  )
-  metrics.gauge(
-    { name: 'process_start_time_seconds', help: 'Time at which the agent started, in seconds since 1970.', labels: [] },
-    own(() => performance.timeOrigin / 1000),
-  )
+  processMetrics(metrics, { program: 'agent', isShown: showsProcess })
   metrics.gauge({ name: 'netplane_synced', help: '1 once every source has delivered all its objects.', labels: [] }, () =>
     one(Number(store.synced)),
   )
@@ -248,6 +238,26 @@ function ofFlows(metrics: Metrics, { running }: MetricsInput): void {
       labels: [],
     },
     () => one(running?.sweep.deleted ?? 0),
+  )
+}
+
+function ofToldFlows(metrics: Metrics, { flows }: MetricsInput): void {
+  const gauge = (name: 'readers' | 'connections' | 'keys', help: string): void => {
+    metrics.gauge({ name: `netplane_flow_${name}`, help, labels: [] }, () => one(flows?.facts[name] ?? 0))
+  }
+  gauge('readers', 'Readers of flows; programs count and tell while there is one, and for 60 s after the last.')
+  gauge('connections', 'Connections that the agent keeps count of for readers of flows.')
+  gauge('keys', 'Pairs of ends, ports and rules with such connections.')
+  metrics.counter(
+    {
+      name: 'netplane_flow_records_lost_total',
+      help: 'Records of flows that were lost: events that were not read in time, and windows that no aggregator took in time.',
+      labels: ['what'],
+    },
+    () => [
+      { labels: { what: 'events' }, value: flows?.facts.lost ?? 0 },
+      { labels: { what: 'windows' }, value: flows?.facts.untaken ?? 0 },
+    ],
   )
 }
 

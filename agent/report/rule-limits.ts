@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Endpoints that have more rules than programs look through, for log and health. Layer: agent. */
-import { firstFew } from '#lib/base/first-few.ts'
+import { firstFew } from '#lib/base/text/first-few.ts'
 import { RULES_PER_BLOCK } from '#lib/base/bpf-constants.ts'
 import { ConditionReporter } from '#lib/obs/condition-reporter.ts'
 import type { Health } from '#lib/obs/health.ts'

@@ -10,7 +10,11 @@ import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import type { Store } from '#lib/store/store.ts'
 import type { Config } from '../config/config.ts'
+import { generationsOf } from '../config/layers.ts'
 import type { AgentRole } from '../run/options.ts'
+import { answerOf, type EndpointOf } from '../proof/ask.ts'
+import { asksOf, endpointsNow, type AsksInput } from '../proof/asks.ts'
+import { NodeMode, type NodeModeOptions } from '../proof/node-mode.ts'
 import { keepsPodsAway } from './own-node.ts'
 import type { PolicyReport } from './policies.ts'
 import { ANNOUNCED } from '../http/proxy-health.ts'
@@ -18,15 +22,19 @@ import type { SourceReport } from './sources.ts'
 import { ClusterFacts } from '../status/cluster-information.ts'
 import { Events } from '../status/events.ts'
 import { NodeCondition } from '../status/node-condition.ts'
-import { OwnNetwork } from '../status/node-network.ts'
-import { Outbox } from '../status/outbox.ts'
+import { NodeModeStatus } from '../status/node-mode-status.ts'
+import { interfacesOf, OwnNetwork } from '../status/node-network.ts'
+import { Outbox, type Subject } from '../status/outbox.ts'
 import { PodConditions } from '../status/pod-conditions.ts'
 import { endpointRefusals, firewallRefusals, refusalsOf, type Refusal } from '../status/refusals.ts'
+import type { Interface } from '../interfaces/table.ts'
 import type { StatusApi } from '../status/status-api.ts'
 import type { DataplaneSetup } from '../run/dataplane-setup.ts'
 
 export interface StatusOptions {
   readonly api: StatusApi
+  /** why objects of ours must not be written; undefined: they may */
+  readonly whyLocked: () => string | undefined
   readonly node: string
   readonly version: string
   readonly clock: Clock
@@ -40,7 +48,9 @@ export interface StatusOptions {
   /** the node was, under an agent before, since it was started */
   readonly wasReady: boolean
   /** undefined: the kernel does not run our programs */
-  readonly running: Pick<DataplaneSetup, 'dataplane' | 'monitor'> | undefined
+  readonly running: Pick<DataplaneSetup, 'dataplane' | 'monitor' | 'sweep' | 'handOver'> | undefined
+  /** undefined as well then */
+  readonly openPod: NodeModeOptions['openPod'] | undefined
   readonly config: () => Config | undefined
   readonly duties: AgentRole
   /** of the agents */
@@ -53,13 +63,25 @@ export interface StatusOptions {
 
 const NETWORK_RETRY: Backoff = { firstMs: 1000, maxMs: 10_000 }
 
-/** The outboxes of an agent that has an API server: with manifests in a directory there is no server to report to. */
-export function statusOf(options: StatusOptions): readonly Outbox[] {
-  const { api, node, version, clock, store, health, log, wasReady, running, config } = options
+export interface Status {
+  readonly outboxes: readonly Outbox[]
+  /** undefined: the kernel does not run our programs */
+  readonly mode: NodeMode | undefined
+}
+
+/** Of an agent that has an API server: with manifests in a directory there is no server to report to. */
+export function statusOf(options: StatusOptions): Status {
+  const { api, node, version, clock, store, health, log, wasReady, running, openPod, config } = options
   const { snapshot } = store
   const wall = (): number => clock.wall()
   const isReady = (): boolean => running?.dataplane.isReady === true
   const daemonSet = options.daemonSet && { apiVersion: 'apps/v1', kind: 'DaemonSet', ...options.daemonSet }
+  const unlessLocked = (subject: Subject): Subject => ({
+    name: subject.name,
+    due: (now) => (options.whyLocked() === undefined ? subject.due(now) : []),
+  })
+  const devices = (): readonly Interface[] | undefined => running?.monitor.interfaces.all()
+  const podDevices = (): ReadonlySet<string> => new Set(running?.dataplane.workloads.map(({ iface }) => iface))
   const nodes = (): Iterable<string> => snapshot.nodes.keys()
   const network = new OwnNetwork({
     api,
@@ -67,11 +89,15 @@ export function statusOf(options: StatusOptions): readonly Outbox[] {
     self: () => (store.synced ? ownNode(snapshot, node) : undefined),
     said: () => snapshot.nodeNetworks.get(node),
     // in whose network is no tunnel of ours
-    held: () => (options.duties.makesRoutes ? running?.monitor.interfaces.all().flatMap(({ addresses }) => addresses) : []),
+    held: () => (options.duties.makesRoutes ? devices()?.flatMap(({ addresses }) => addresses) : []),
+    takesTunnel: () => running?.dataplane.isReady === true,
+    interfaces: () => interfacesOf(devices() ?? [], podDevices()),
   })
+  const mode = running && openPod && new NodeMode({ clock, log, openPod, ...modeOf(options, running) })
   const facts = new Outbox({
     ...{ clock, health, log },
     subjects: [
+      ...(mode === undefined ? [] : [unlessLocked(new NodeModeStatus({ api, node, version, ...modeStatusOf(options, mode) }))]),
       new NodeCondition({
         api,
         node,
@@ -81,7 +107,7 @@ export function statusOf(options: StatusOptions): readonly Outbox[] {
         takesPods: () => keepsPodsAway(health).length === 0,
         isKnown: () => !store.synced || ownNode(snapshot, node) !== undefined,
       }),
-      new ClusterFacts({ api, node, version, isReady, nodes: () => snapshot.nodes, newGuid: randomUUID, daemonSet }),
+      unlessLocked(new ClusterFacts({ api, node, version, isReady, nodes: () => snapshot.nodes, newGuid: randomUUID, daemonSet })),
       new Events({ api, node, nodes, wall, refusals: () => refusals(options) }),
       new PodConditions({
         api,
@@ -95,12 +121,38 @@ export function statusOf(options: StatusOptions): readonly Outbox[] {
     ],
   })
   const announced = new Outbox({
-    ...{ clock, health, log, subjects: [network], condition: ANNOUNCED, retry: NETWORK_RETRY },
+    ...{ clock, health, log, subjects: [unlessLocked(network)], condition: ANNOUNCED, retry: NETWORK_RETRY },
     // pods wait for it that are ours
     gate: options.duties.servesPods ? 'readiness' : 'none',
     lacks: () => (isAnnounced(snapshot, node) ? undefined : 'other nodes have not heard of the addresses and ranges of this one'),
   })
-  return [announced, facts]
+  return { outboxes: [announced, facts], mode }
+}
+
+type Running = NonNullable<StatusOptions['running']>
+
+function modeOf({ store, node, config }: StatusOptions, { dataplane }: Running): Omit<NodeModeOptions, 'clock' | 'log' | 'openPod'> {
+  const input = (): AsksInput => ({ snapshot: store.snapshot, node, excluded: config()?.compile.services.excluded ?? [] })
+  const endpointOf: EndpointOf = (flow) => dataplane.current.flows?.destinationOf(flow)
+  return {
+    ask: (place, how, socketOf) => answerOf(place, how, { endpointOf, socketOf }),
+    written: () => (dataplane.isReady && dataplane.isWritten ? config()?.compile.services.mode : undefined),
+    asks: () => asksOf(input()),
+    endpointsOf: (ask) => endpointsNow(ask, input()),
+  }
+}
+
+function modeStatusOf({ store: { snapshot }, node, running }: StatusOptions, mode: NodeMode) {
+  return {
+    isAnnounced: () => snapshot.nodeNetworks.has(node),
+    inMode: () => mode.current,
+    generations: () => generationsOf(snapshot.felixConfigurations, node),
+    hasProxy: () => running?.handOver.isPresent,
+    otherFlows: () => {
+      const census = running?.sweep.census
+      return mode.current?.mode === 'Standard' ? census?.fromNetwork : census?.proxied
+    },
+  }
 }
 
 /** Before all is known, objects may be missing that others rest on. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The agent's own way to the API server: no service is on it. Layer: agent. */
-import { firstFew } from '#lib/base/first-few.ts'
+import { firstFew } from '#lib/base/text/first-few.ts'
 import { formatAddr, hostPort } from '#lib/base/ip.ts'
 import { rejectedText } from '#lib/base/result.ts'
 import type { Health } from '#lib/obs/health.ts'

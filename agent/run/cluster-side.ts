@@ -2,15 +2,20 @@
 /** What an agent has whatever its kernel can do: its source, what that wants of this node, its reports and pages.
  * Layer: agent. */
 import { checkOwnFolder } from '#lib/base/os/own-folder.ts'
+import { lockable, type LockableApi } from '#lib/api/lockable.ts'
 import { systemClock } from '#lib/base/clock.ts'
+import { whyLocked } from '#lib/model/cluster-information.ts'
 import { Health } from '#lib/obs/health.ts'
 import type { RootLog } from '#lib/obs/log.ts'
 import { Store } from '#lib/store/store.ts'
 import { PROXY_RULES } from '../dataplane/kube-proxy/handover.ts'
+import { LEFTOVERS } from '../dataplane/leftovers/leftovers.ts'
+import { endPortRedirects, redirectPorts } from '../dataplane/kube-proxy/port-redirects.ts'
 import { Pins } from '../dataplane/pins.ts'
 import { ApplyLoop } from '../dataplane/reconcile/loop.ts'
 import { conditionOf } from '../dataplane/reconcile/reconciler.ts'
 import { HttpServers } from '../http/servers.ts'
+import { listeningPorts } from '../node/listening-ports.ts'
 import { ConfigReport } from '../report/config.ts'
 import { OwnNodeReport } from '../report/own-node.ts'
 import { PolicyReport } from '../report/policies.ts'
@@ -34,11 +39,20 @@ export interface ClusterSide extends AsyncDisposable {
   readonly reports: ClusterReports
   readonly pins: Pins
   readonly source: AgentSource
+  /** undefined: there is no API server */
+  readonly datastore: Datastore | undefined
   readonly store: Store
   readonly desired: DesiredState
   /** marked by whatever changes; it runs once there is a data plane */
   readonly loop: ApplyLoop
   readonly http: HttpServers
+}
+
+/** What is asked of the API server and written there, besides what the source reads. */
+export interface Datastore {
+  readonly api: LockableApi
+  /** why objects of ours must not be written; undefined: they may */
+  readonly whyLocked: () => string | undefined
 }
 
 export interface ClusterReports {
@@ -75,13 +89,24 @@ export async function openClusterSide({ options, log, blocks }: ClusterSideOptio
       reports.policies.noteSource(name, status)
     },
   })
+  const datastore = source.client && datastoreOf(source.client, store)
   const desired = new DesiredState({ node, store, blocks, own, servers: () => source.servers?.() ?? [], ...agentRole(options) })
   const http = new HttpServers({
     ...{ options, health, log, ruleNames: () => desired.policy.ruleNames, more: reports.settings.pages },
     eligible: () => store.snapshot.nodes.get(node)?.leaving !== true,
+    redirects: { set: redirectPorts, end: endPortRedirects },
+    listening: listeningPorts,
   })
+  http.begin()
   http.configure(undefined)
-  return { health, reports, pins, source, store, desired, loop, http, [Symbol.asyncDispose]: () => http[Symbol.asyncDispose]() }
+  const close = (): Promise<void> => http[Symbol.asyncDispose]()
+  return { health, reports, pins, source, datastore, store, desired, loop, http, [Symbol.asyncDispose]: close }
+}
+
+/** Nothing is written before it is known whether it may be. */
+function datastoreOf(client: LockableApi, store: Store): Datastore {
+  const why = (): string | undefined => (store.synced ? whyLocked(store.snapshot) : 'whether the datastore is locked is not known yet')
+  return { api: lockable(client, why), whyLocked: why }
 }
 
 function startingHealth(): Health {
@@ -89,7 +114,7 @@ function startingHealth(): Health {
   for (const name of ['kernel', 'sources.synced', ...['programs', 'read-back', 'applied'].map(conditionOf)])
     health.expect(name, 'readiness')
   health.expect('apply.moves', 'liveness')
-  health.expect(PROXY_RULES, 'none')
+  for (const name of [PROXY_RULES, LEFTOVERS]) health.expect(name, 'none')
   return health
 }
 

@@ -2,19 +2,24 @@
 /** The data plane and what else works on the node's maps and devices. Layer: agent. */
 import { monotonicNs, type BpfMap } from '#native'
 import { systemClock } from '#lib/base/clock.ts'
+import { cidrContains } from '#lib/base/ip.ts'
 import type { RunTool } from '#lib/base/os/run-tool.ts'
+import { isKubeProxy } from '#lib/model/pod.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { ConntrackGc } from '../dataplane/conntrack/gc.ts'
 import { NodeMoves } from '../dataplane/conntrack/node-moves.ts'
 import { Dataplane } from '../dataplane/dataplane.ts'
 import { findKubeProxy, proxyRulesText } from '../dataplane/kube-proxy/cleanup.ts'
 import { ProxyHandover } from '../dataplane/kube-proxy/handover.ts'
+import { KeptFlows } from '../dataplane/kube-proxy/kept-flows.ts'
+import { findOldRules, Leftovers } from '../dataplane/leftovers/leftovers.ts'
 import { MapUsage } from '../dataplane/maps/map-usage.ts'
 import type { Features } from '../dataplane/programs/kernel-features.ts'
 import type { ApplyLoop } from '../dataplane/reconcile/loop.ts'
 import { InterfaceMonitor, type MonitorEvents } from '../interfaces/monitor.ts'
-import { NetlinkExchange, type NetlinkTransport } from '../interfaces/netlink/exchange.ts'
+import { NetlinkExchange } from '../interfaces/netlink/exchange.ts'
 import type { MapName } from '../maps/catalogue.ts'
+import { askedAddresses } from '../proof/asks.ts'
 import { leaveLostAddress } from '../watch/node-events.ts'
 import type { ClusterSide } from './cluster-side.ts'
 import type { NodeKernel } from './node-kernel.ts'
@@ -22,7 +27,7 @@ import type { AgentOptions } from './options.ts'
 import { sysctlFile } from './state-files.ts'
 
 export interface DataplaneSetupOptions {
-  readonly options: Pick<AgentOptions, 'stateDir'>
+  readonly options: Pick<AgentOptions, 'stateDir' | 'node'>
   readonly cluster: ClusterSide
   readonly kernel: NodeKernel
   readonly features: Features
@@ -36,17 +41,19 @@ export interface DataplaneSetup extends Disposable {
   readonly fill: MapUsage
   readonly moves: NodeMoves
   readonly handOver: ProxyHandover
+  readonly kept: KeptFlows
+  readonly leftovers: Leftovers
   readonly monitor: InterfaceMonitor
 }
 
 /** Nothing runs yet but the interface table, which is complete. Throws the addon's errors. */
 export function setUpDataplane(of: DataplaneSetupOptions): DataplaneSetup {
-  const { cluster, kernel, log } = of
-  const { health, loop, reports } = cluster
+  const { options, cluster, kernel, log } = of
+  const { health, loop, reports, store } = cluster
   const clock = systemClock
   using stack = new DisposableStack()
   const monitor = stack.use(new InterfaceMonitor({ socket: kernel.openMonitor(), log }))
-  const netlink = stack.adopt(kernel.openNetlink(), (socket) => socket.close())
+  const netlink = new NetlinkExchange(stack.adopt(kernel.openNetlink(), (socket) => socket.close()))
   const dataplane = stack.use(openDataplane(of, monitor, netlink))
   const sweep = new ConntrackGc({
     ...{ clock, log, monotonicMs: () => monotonicNs() / 1e6 },
@@ -59,25 +66,44 @@ export function setUpDataplane(of: DataplaneSetupOptions): DataplaneSetup {
   })
   const moves = new NodeMoves({ clock, log, table: () => dataplane.current.flows })
   const fill = new MapUsage({ clock, log, maps: () => filledByPrograms(dataplane.loaded?.shared.maps) })
+  const serves = (): boolean => dataplane.isReady && dataplane.isWritten
+  const isProxyExpected = (): boolean => [...store.snapshot.podsOn(options.node)].some(isKubeProxy)
   const handOver = new ProxyHandover({
-    ...{ clock, log, health, run: kernel.run },
-    serves: () => dataplane.isReady,
+    ...{ clock, log, health, serves, run: kernel.run },
     wanted: () => reports.settings.config?.cleansProxy,
+    expected: isProxyExpected,
+    addresses: () => {
+      const excluded = reports.settings.config?.compile.services.excluded ?? []
+      return askedAddresses({ snapshot: store.snapshot, node: options.node, excluded })
+    },
+  })
+  const kept = new KeptFlows({
+    ...{ clock, log, serves, monotonicMs: () => monotonicNs() / 1e6, table: () => dataplane.current.flows, run: kernel.run },
+    expected: isProxyExpected,
+    present: () => handOver.isPresent,
+    isOwn: (addr) => monitor.interfaces.local().some((cidr) => cidrContains(cidr, addr)),
+  })
+  const leftovers = new Leftovers({
+    ...{ clock, log, health, serves, netlink, interfaces: monitor.interfaces, run: kernel.run },
+    onDeviceGone: () => {
+      dataplane.checkRoutes()
+      loop.mark()
+    },
   })
   monitor.start(monitorEvents(dataplane, monitor, of))
   const owned = stack.move()
-  return { dataplane, loop, sweep, fill, moves, handOver, monitor, [Symbol.dispose]: () => owned[Symbol.dispose]() }
+  return { dataplane, loop, sweep, fill, moves, handOver, kept, leftovers, monitor, [Symbol.dispose]: () => owned[Symbol.dispose]() }
 }
 
-function openDataplane(of: DataplaneSetupOptions, { interfaces }: InterfaceMonitor, netlink: NetlinkTransport): Dataplane {
+function openDataplane(of: DataplaneSetupOptions, { interfaces }: InterfaceMonitor, netlink: NetlinkExchange): Dataplane {
   const { options, cluster, kernel, features, log } = of
   const { pins, health, loop, desired } = cluster
   return new Dataplane({
-    ...{ clock: systemClock, log, health, interfaces, netlink: new NetlinkExchange(netlink) },
+    ...{ clock: systemClock, log, health, interfaces, netlink },
     generations: kernel.generations({ pins, features, interfaces }),
     hooks: kernel.hooks({ pins, interfaces }),
     sysctls: { stateFile: sysctlFile(options.stateDir), root: kernel.sysctls },
-    otherProxy: () => findsOtherProxy(log, kernel.run),
+    otherProxy: () => findsOtherNat(log, kernel.run),
     onLoaded: () => {
       loop.mark()
     },
@@ -115,12 +141,14 @@ function filledByPrograms(maps: ReadonlyMap<MapName, BpfMap> = new Map<MapName, 
   return new Map([...maps].filter(([name]) => names.includes(name)))
 }
 
-/** One that cannot be ruled out may have been there: its connections shall live. */
-async function findsOtherProxy(log: Log, run: RunTool | undefined): Promise<boolean> {
+/** kube-proxy's, or an older version's. What cannot be ruled out may have been there: its connections shall live. */
+async function findsOtherNat(log: Log, run: RunTool | undefined): Promise<boolean> {
   try {
     const found = await findKubeProxy(run)
     if (found.length > 0) log.info({ rules: found.map(proxyRulesText) }, 'kube-proxy.detected')
-    return found.length > 0
+    const left = await findOldRules(run)
+    if (left.length > 0) log.info({ rules: left }, 'leftovers.detected')
+    return found.length + left.length > 0
   } catch (thrown) {
     log.warn({ error: thrown }, 'kube-proxy.detect-failed')
     return true

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The kernel of its node as the agent uses it; tests have one in memory. Layer: agent. */
+import { release } from 'node:os'
 import { NetlinkSocket, raiseMemlock } from '#native'
 import { systemClock } from '#lib/base/clock.ts'
 import type { RunTool } from '#lib/base/os/run-tool.ts'
 import type { Log } from '#lib/obs/log.ts'
+import { isOldKernel } from '#lib/base/os/oldest-kernel.ts'
 import { kernelHooks, type AllHooks } from '../dataplane/attach/kernel-hooks.ts'
 import type { Generations } from '../dataplane/loader.ts'
 import { PinnedGenerations } from '../dataplane/pinned-generations.ts'
@@ -13,7 +15,7 @@ import { trialRefusal } from '../dataplane/programs/trial.ts'
 import { MONITOR_BUFFER_BYTES, MONITOR_GROUPS } from '../interfaces/monitor.ts'
 import { NETLINK_ROUTE, type NetlinkTransport } from '../interfaces/netlink/exchange.ts'
 import type { Interfaces } from '../interfaces/table.ts'
-import { countsMemlock, isBelowFloor, packageObjects, tooOld, unsafeKernel } from '../node/facts.ts'
+import { countsMemlock, packageObjects, tooOld, unsafeKernel } from '../node/facts.ts'
 import type { AgentOptions } from './options.ts'
 
 export interface NodeKernel {
@@ -42,7 +44,8 @@ export function ownKernel({ objects = packageObjects() }: Pick<AgentOptions, 'ob
     },
     whyUnsupported: async (features) => {
       const unsafe = unsafeKernel()
-      if (unsafe !== undefined || !isBelowFloor()) return unsafe
+      // vendors backport: whether an old one will do is found by trying, before anything is touched
+      if (unsafe !== undefined || !isOldKernel(release())) return unsafe
       const refusal = await trialRefusal(objects, features)
       return refusal === undefined ? undefined : tooOld(refusal)
     },

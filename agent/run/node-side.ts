@@ -7,12 +7,14 @@ import type { RootLog } from '#lib/obs/log.ts'
 import { defaultConfig, type Config } from '../config/config.ts'
 import type { Features } from '../dataplane/programs/kernel-features.ts'
 import { releaseHeap } from '../node/memory.ts'
+import { DatastoreReport } from '../report/datastore.ts'
 import { RuleLimitReport } from '../report/rule-limits.ts'
 import { SyncLatency } from '../report/sync-latency.ts'
 import { watchNodeEvents } from '../watch/node-events.ts'
 import { resyncTimers } from '../watch/resync-timers.ts'
 import type { ClusterSide } from './cluster-side.ts'
 import { setUpDataplane, type DataplaneSetup } from './dataplane-setup.ts'
+import { setUpFlows } from './flows-setup.ts'
 import type { NodeKernel } from './node-kernel.ts'
 import type { AgentOptions } from './options.ts'
 import { passOf } from './pass.ts'
@@ -46,29 +48,41 @@ export function openNodeSide(of: NodeSideOptions): NodeSide {
   using stack = new DisposableStack()
   const ruleLimits = new RuleLimitReport({ health, log, blocks })
   const running = stack.use(setUpDataplane(of))
+  const { flows, tasks: flowTasks } = setUpFlows({ options, cluster, dataplane: running.dataplane, log })
   const pods = stack.use(setUpPods({ options, cluster, running, log }))
   const config = (): Config => reports.settings.config ?? defaultConfig
   const events = watchNodeEvents({ source, running, log, health, features, config, run: kernel.run })
   const passes: Observe[] = [() => pods.news()]
   const syncs: Observe[] = []
-  serveMetrics({ cluster, node, running, onPass: (observe) => passes.push(observe), onSync: (observe) => syncs.push(observe) })
+  serveMetrics({ cluster, node, running, flows, onPass: (observe) => passes.push(observe), onSync: (observe) => syncs.push(observe) })
   const latency = new SyncLatency({ wall: () => systemClock.wall(), observe: toAll(syncs) })
   const placeOf = (rejected: Rejected): string | undefined => source.placeOf(rejected)
-  const all = { ...reports, node, placeOf, log, http, latency, moves: running.moves, ruleLimits }
+  const all = { ...reports, node, placeOf, log, http, latency, moves: running.moves, ruleLimits, flows }
   const pass = passOf({ cluster, running, reports: all, onPass: toAll(passes) })
   const tasks: Task[] = [
     (stop) => source.run(pods.sink, stop),
     ...pods.tasks,
-    tellStatus({ options, cluster, log, running, cuts: () => ruleLimits.endpoints, firewalls: events.firewalls }),
+    ...datastoreTasks(of),
+    tellStatus({
+      ...{ options, cluster, log, running, openPod: pods.openProofPod },
+      ...{ cuts: () => ruleLimits.endpoints, firewalls: events.firewalls },
+    }),
     ...events.tasks,
+    ...flowTasks,
     // the next agent must find nothing half done
     (stop) => running.loop.run(pass, stop).then(() => running.dataplane.current.finish()),
-    ...[running.sweep, running.fill, running.moves, running.handOver].map(taskOf),
+    ...[running.sweep, running.fill, running.moves, running.handOver, running.kept, running.leftovers].map(taskOf),
     ...resyncTimers(running, { health, periods: () => config().periods }),
     (stop) => settleDown(running, log, stop),
   ]
   const owned = stack.move()
   return { tasks, [Symbol.dispose]: () => owned[Symbol.dispose]() }
+}
+
+/** Where there is one that can be locked. */
+function datastoreTasks({ options, log, cluster: { datastore, health, store } }: NodeSideOptions): readonly Task[] {
+  if (datastore === undefined) return []
+  return [taskOf(new DatastoreReport({ store, file: options.datastoreFile, clock: systemClock, health, log }))]
 }
 
 /** Once, some time after the start is over. */

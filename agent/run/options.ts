@@ -5,8 +5,12 @@ import { ConfigError } from '#lib/base/errors.ts'
 import { parseFlags, portOf } from '#lib/base/flags.ts'
 import type { Port } from '#lib/base/ip.ts'
 import { DEFAULT_PIN_DIR } from '../maps/catalogue.ts'
+import type { FlowTarget } from '../flows/sender.ts'
+import { LEAST_MTU } from '../cni/networking/mtu.ts'
+import { parsePreflight, PREFLIGHT_HELP, type PreflightOptions } from '../preflight/options.ts'
 import type { Origin } from './sources.ts'
 import { cniSocket } from './state-files.ts'
+import type { Told } from '#lib/base/os/program.ts'
 
 export interface AgentOptions {
   readonly node: string
@@ -25,8 +29,14 @@ export interface AgentOptions {
   readonly metricsPort: Port | 0 | undefined
   /** DaemonSet of the agents: its readiness is that of the cluster */
   readonly daemonSet?: { readonly namespace: string; readonly name: string }
+  /** there while the datastore was last read not to be locked */
+  readonly datastoreFile?: string
+  /** the aggregator that is told of flows; undefined: there is none */
+  readonly flowTarget?: FlowTarget
   /** undefined: another plugin attaches pods, we only see to their packets */
   readonly cni?: CniOptions
+  /** that plugin makes ways to other nodes' pods as well, and no list has ours */
+  readonly foreignNetwork?: true
 }
 
 /** Where container runtimes find us. */
@@ -39,32 +49,39 @@ export interface CniOptions {
   readonly socket: string
   /** another plugin makes veths and gives addresses: ours is the last in its list */
   readonly chained: boolean
+  /** another program makes ways to other nodes' pods, by the ranges of their Nodes: all addresses are of these */
+  readonly local: boolean
+  /** pods may have ports of the node, where the plugin for these is there */
+  readonly hostPorts: boolean
+  /** of pods' devices; undefined: as the node's devices have it */
+  readonly mtu: number | undefined
 }
 
 /** What is ours to see to, and not another plugin's. */
 export interface AgentRole {
   /** ways to other nodes' pods */
   readonly makesRoutes: boolean
-  /** pods' addresses */
+  /** pods' addresses, and how they are reached */
   readonly servesPods: boolean
 }
 
-export function agentRole({ cni }: Pick<AgentOptions, 'cni'>): AgentRole {
-  return { makesRoutes: cni?.chained !== true, servesPods: cni?.chained === false }
+export function agentRole({ cni, foreignNetwork }: Pick<AgentOptions, 'cni' | 'foreignNetwork'>): AgentRole {
+  const isOurs = cni !== undefined && !cni.chained && !cni.local
+  return { makesRoutes: isOurs || (cni === undefined && foreignNetwork !== true), servesPods: isOurs }
 }
 
 export type Command =
   | { readonly kind: 'run'; readonly options: AgentOptions }
   | { readonly kind: 'print-desired'; readonly options: Pick<AgentOptions, 'node' | 'origin' | 'config'> }
   | (Pick<AgentOptions, 'pinDir' | 'stateDir' | 'keepDir'> & { readonly kind: 'cleanup'; readonly cgroup: string | undefined })
-  | { readonly kind: 'version' }
-  | { readonly kind: 'help' }
+  | { readonly kind: 'preflight'; readonly options: PreflightOptions }
 
 export const HELP = `netplane-agent: keeps one node's data plane as its cluster wants it
 
   netplane-agent --node NAME [--kubeconfig FILE | --resources DIR] [options]
   netplane-agent --node NAME [--kubeconfig FILE | --resources DIR] --print-desired
   netplane-agent --cleanup [--pin-dir DIR] [--state-dir DIR] [--cgroup DIR]
+  netplane-agent preflight [options]     what this node lacks: see preflight --help
 
   --node NAME          this node's name in the cluster (default: the host's name)
   --kubeconfig FILE    the API server that objects come from; without it, and without --resources, that of the pod's service
@@ -82,7 +99,17 @@ export const HELP = `netplane-agent: keeps one node's data plane as its cluster 
                        plugin's
   --cni-bin-dir DIR    where the CNI plugin is put (default: /opt/cni/bin)
   --daemon-set NS/NAME DaemonSet of the agents: how many nodes are ready is shown in ClusterInformation
+  --datastore-file FILE
+                       is there while the datastore was last read not to be locked: what a probe looks for
+  --flows-server URL   tell this aggregator of the node's flows: https://HOST:PORT, or http to this machine
+  --flows-ca FILE, --flows-cert FILE, --flows-key FILE
+                       with https: the authority that knows it, and what this node is known by; read for each connection
   --cni-chained        pods stay those of the plugin whose network configuration is in the folder: ours goes to the end of its list
+  --cni-local          ways to other nodes' pods are another program's, as flannel's: pods' addresses are of their Node's podCIDRs,
+                       and pools are not asked
+  --cni-none           pods, and ways to those of other nodes, stay another plugin's, and ours is in no list
+  --cni-mtu BYTES      MTU of the devices of pods that start from now on (default: as the node's devices have it)
+  --cni-no-host-ports  pods have no ports of the node, and start all the same when they ask for some
   --print-desired      print the wanted data plane as JSON and end; touches nothing
   --cleanup            take everything of Netplane off this node and end
   --cgroup DIR         with --cleanup: the cgroup2 directory (default: its mount)
@@ -105,14 +132,27 @@ const RUN_FLAGS = [
   'cni-conf-dir',
   'cni-bin-dir',
   'daemon-set',
+  'datastore-file',
+  'flows-server',
+  'flows-ca',
+  'flows-cert',
+  'flows-key',
   'cni-chained',
+  'cni-local',
+  'cni-none',
+  'cni-mtu',
+  'cni-no-host-ports',
   'print-desired',
 ] as const
 
 /** Throws ConfigError that names the flag. */
-export function parseOptions(argv: readonly string[]): Command {
+export function parseOptions(argv: readonly string[]): Command | Told {
+  if (argv[0] === 'preflight') {
+    const options = parsePreflight(argv.slice(1))
+    return options === undefined ? { kind: 'help', text: PREFLIGHT_HELP } : { kind: 'preflight', options }
+  }
   const flags = parseFlags(argv, FLAGS)
-  if (flags.help === true) return { kind: 'help' }
+  if (flags.help === true) return { kind: 'help', text: HELP }
   if (flags.version === true) return { kind: 'version' }
   const places = {
     pinDir: flags['pin-dir'] ?? DEFAULT_PIN_DIR,
@@ -129,7 +169,12 @@ export function parseOptions(argv: readonly string[]): Command {
   if (node === '') throw new ConfigError('--node', 'must not be empty')
   if (flags['print-desired'] === true) return { kind: 'print-desired', options: { node, origin, config: flags.config } }
   const ports = { healthPort: portOf('--health-port', flags['health-port']), metricsPort: portOf('--metrics-port', flags['metrics-port']) }
-  const others = { ...cniOf(flags, places.stateDir), ...daemonSetOf(flags['daemon-set']) }
+  const others = {
+    ...cniOf(flags, places.stateDir),
+    ...daemonSetOf(flags['daemon-set']),
+    ...datastoreFileOf(flags['datastore-file'], origin),
+    ...flowTargetOf(flags),
+  }
   return { kind: 'run', options: { node, origin, ...places, objects: flags.objects, config: flags.config, ...ports, ...others } }
 }
 
@@ -140,18 +185,73 @@ function daemonSetOf(text: string | undefined): Pick<AgentOptions, 'daemonSet'> 
   return { daemonSet: { namespace, name } }
 }
 
+function datastoreFileOf(file: string | undefined, origin: Origin): Pick<AgentOptions, 'datastoreFile'> {
+  if (file === undefined) return {}
+  if (origin.kind === 'directory') throw new ConfigError('--datastore-file', 'does not go with --resources: a directory is never locked')
+  return { datastoreFile: file }
+}
+
+interface FlowFlags {
+  readonly 'flows-server'?: string | undefined
+  readonly 'flows-ca'?: string | undefined
+  readonly 'flows-cert'?: string | undefined
+  readonly 'flows-key'?: string | undefined
+}
+
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
+
+function flowTargetOf(flags: FlowFlags): Pick<AgentOptions, 'flowTarget'> {
+  const [server, ca, cert, key] = [flags['flows-server'], flags['flows-ca'], flags['flows-cert'], flags['flows-key']]
+  const given = (['flows-ca', 'flows-cert', 'flows-key'] as const).find((flag) => flags[flag] !== undefined)
+  if (server === undefined) {
+    if (given !== undefined) throw new ConfigError(`--${given}`, 'needs --flows-server')
+    return {}
+  }
+  const url = URL.canParse(server) ? new URL(server) : undefined
+  if (url === undefined || !['http:', 'https:'].includes(url.protocol) || url.pathname !== '/')
+    throw new ConfigError('--flows-server', `${JSON.stringify(server)} is no https://HOST:PORT`)
+  if (url.protocol === 'https:') {
+    if (ca === undefined || cert === undefined || key === undefined)
+      throw new ConfigError('--flows-server', 'needs --flows-ca, --flows-cert and --flows-key')
+    return { flowTarget: { url: url.origin, tls: { ca, cert, key } } }
+  }
+  if (!LOOPBACK.test(url.hostname)) throw new ConfigError('--flows-server', 'must be https, but to this machine itself')
+  if (given !== undefined) throw new ConfigError(`--${given}`, 'goes with https')
+  return { flowTarget: { url: url.origin, tls: undefined } }
+}
+
 interface CniFlags {
   readonly 'cni-conf-dir'?: string | undefined
   readonly 'cni-bin-dir'?: string | undefined
   readonly 'cni-chained'?: boolean | undefined
+  readonly 'cni-local'?: boolean | undefined
+  readonly 'cni-none'?: boolean | undefined
+  readonly 'cni-mtu'?: string | undefined
+  readonly 'cni-no-host-ports'?: boolean | undefined
 }
 
-function cniOf(flags: CniFlags, stateDir: string): { readonly cni?: CniOptions } {
-  const { 'cni-conf-dir': confDir, 'cni-bin-dir': binDir = DEFAULT_BIN_DIR, 'cni-chained': chained = false } = flags
-  if (confDir !== undefined) return { cni: { confDir, binDir, socket: cniSocket(stateDir), chained } }
-  for (const flag of ['cni-bin-dir', 'cni-chained'] as const)
-    if (flags[flag] !== undefined) throw new ConfigError(`--${flag}`, 'only goes with --cni-conf-dir')
-  return {}
+function cniOf(flags: CniFlags, stateDir: string): Pick<AgentOptions, 'cni' | 'foreignNetwork'> {
+  const { 'cni-conf-dir': confDir, 'cni-bin-dir': binDir = DEFAULT_BIN_DIR } = flags
+  const { 'cni-chained': chained = false, 'cni-local': local = false } = flags
+  const without = (names: readonly (keyof CniFlags)[], why: string): void => {
+    for (const name of names) if (flags[name] !== undefined) throw new ConfigError(`--${name}`, why)
+  }
+  if (chained) without(['cni-local', 'cni-mtu', 'cni-no-host-ports'], "does not go with --cni-chained: that is the other plugin's")
+  if (confDir === undefined) {
+    without(['cni-bin-dir', 'cni-chained', 'cni-local', 'cni-mtu', 'cni-no-host-ports'], 'only goes with --cni-conf-dir')
+    return flags['cni-none'] === true ? { foreignNetwork: true } : {}
+  }
+  without(['cni-none'], 'does not go with --cni-conf-dir: no network configuration is ours then')
+  const of = { hostPorts: flags['cni-no-host-ports'] !== true, mtu: mtuOf(flags['cni-mtu']) }
+  return { cni: { confDir, binDir, socket: cniSocket(stateDir), chained, local, ...of } }
+}
+
+function mtuOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const bytes = /^[0-9]{1,5}$/.test(text) ? Number(text) : 0
+  if (bytes < LEAST_MTU.v4 || bytes > 65_535)
+    throw new ConfigError('--cni-mtu', `${JSON.stringify(text)} is no number of bytes from ${LEAST_MTU.v4} to 65535`)
+  return bytes
 }
 
 function originOf(flags: { readonly kubeconfig?: string | undefined; readonly resources?: string | undefined }): Origin {
@@ -175,7 +275,16 @@ const FLAGS = {
   'cni-conf-dir': { type: 'string' },
   'cni-bin-dir': { type: 'string' },
   'daemon-set': { type: 'string' },
+  'flows-server': { type: 'string' },
+  'flows-ca': { type: 'string' },
+  'flows-cert': { type: 'string' },
+  'flows-key': { type: 'string' },
+  'datastore-file': { type: 'string' },
   'cni-chained': { type: 'boolean' },
+  'cni-local': { type: 'boolean' },
+  'cni-none': { type: 'boolean' },
+  'cni-mtu': { type: 'string' },
+  'cni-no-host-ports': { type: 'boolean' },
   'print-desired': { type: 'boolean' },
   cleanup: { type: 'boolean' },
   version: { type: 'boolean' },

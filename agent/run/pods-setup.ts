@@ -2,12 +2,15 @@
 /** How this node's pods get their veths and become known: by CNI, or by looking for what another plugin made.
  * Layer: agent. */
 import { systemClock } from '#lib/base/clock.ts'
+import { NotYetError } from '#lib/base/errors.ts'
 import type { Log } from '#lib/obs/log.ts'
 import type { Sink } from '#lib/store/source.ts'
 import { PodOverlaySink } from '../cni/pod-overlay-sink.ts'
 import { defaultConfig } from '../config/config.ts'
 import { PodDiscovery } from '../pods/pod-discovery.ts'
+import { OTHERS_PODS } from '../pods/proof-pod.ts'
 import { Pods } from '../pods/pods.ts'
+import type { PodClient } from '../proof/node-mode.ts'
 import type { ClusterSide } from './cluster-side.ts'
 import type { DataplaneSetup } from './dataplane-setup.ts'
 import { nodeSink } from './node-sink.ts'
@@ -26,11 +29,13 @@ export interface PodsSetup extends Disposable {
   readonly sink: Sink
   /** A pass is over. */
   news(): void
+  /** To ask services from. Rejects with the reason where there can be none. */
+  readonly openProofPod: (signal: AbortSignal) => Promise<PodClient>
   readonly tasks: readonly Task[]
 }
 
 export function setUpPods({ options, cluster, running, log }: PodsSetupOptions): PodsSetup {
-  const { health, reports, source, store } = cluster
+  const { health, reports, source, datastore, store } = cluster
   const { dataplane, monitor } = running
   const { cni } = options
   const sink = store.sink(source.name)
@@ -42,13 +47,15 @@ export function setUpPods({ options, cluster, running, log }: PodsSetupOptions):
       options,
       cni,
       attached,
+      sink,
       store,
       log,
       health,
       dataplane,
+      held: () => monitor.interfaces.all().flatMap(({ addresses }) => addresses.map(({ addr }) => addr)),
       interfaces: monitor.changed,
       config: () => reports.settings.config,
-      api: source.client,
+      datastore,
     })
   const discovery = new PodDiscovery({
     ...{ attached, store, interfaces: monitor.interfaces, clock: systemClock, log },
@@ -57,6 +64,7 @@ export function setUpPods({ options, cluster, running, log }: PodsSetupOptions):
   return {
     sink: nodeSink({ sink, pods: attached, beforeSynced: () => discovery.look() }),
     news: () => pods?.news(),
+    openProofPod: (signal) => (pods === undefined ? Promise.reject(new NotYetError(OTHERS_PODS)) : pods.openProofPod(signal)),
     tasks: [discovery, ...(pods === undefined ? [] : [pods])].map(taskOf),
     [Symbol.dispose]: () => discovery[Symbol.dispose](),
   }

@@ -2,8 +2,10 @@
 /** What each compilation came to, told to log, health, metrics and the agent's pages. Layer: agent. */
 import { isLogLevel, type RootLog } from '#lib/obs/log.ts'
 import type { Rejected } from '#lib/base/result.ts'
+import { isKubeProxy } from '#lib/model/pod.ts'
 import type { Problem } from '#lib/store/source.ts'
 import type { Resolved } from '../config/resolve.ts'
+import type { Flows } from '../flows/flows.ts'
 import type { NodeMoves } from '../dataplane/conntrack/node-moves.ts'
 import type { HttpServers } from '../http/servers.ts'
 import { NODE_ADDRESS, NODE_ADDRESS_FAMILY, NODE_KNOWN } from '../report/own-node.ts'
@@ -22,6 +24,7 @@ export interface ResultReports extends ClusterReports {
   readonly latency: SyncLatency
   readonly moves: NodeMoves
   readonly ruleLimits: RuleLimitReport
+  readonly flows: Flows
 }
 
 export function reportResult(
@@ -30,7 +33,9 @@ export function reportResult(
 ): void {
   to.policies.note(snapshot, objects)
   to.latency.note(objects ?? [])
+  to.flows.note(snapshot, objects)
   to.moves.note(nodeMoves(objects ?? [], to.node))
+  to.http.setProxy([...snapshot.podsOn(to.node)].some((pod) => isKubeProxy(pod) && !pod.terminating))
   if (settings !== undefined) reportSettings(settings, to)
   to.ownNode.note({ [NODE_KNOWN]: missingNode, [NODE_ADDRESS]: missingAddress, [NODE_ADDRESS_FAMILY]: missingFamily })
   if (compiled !== undefined) reportCompiled(compiled, to)

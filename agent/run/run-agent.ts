@@ -48,6 +48,6 @@ async function refuse(why: string, cluster: ClusterSide, { options, log, signal 
   stack.use(cluster.source.client)
   cluster.health.fail('kernel', `${why}: the node's networking is left as it was found`)
   log.error({ kernel: release(), why }, 'kernel.unsupported')
-  serveMetrics({ cluster, node: options.node, running: undefined, onPass: () => undefined, onSync: () => undefined })
-  await tellStatus({ options, cluster, log, running: undefined, cuts: () => undefined, firewalls: () => [] })(signal)
+  serveMetrics({ cluster, node: options.node, running: undefined, flows: undefined, onPass: () => undefined, onSync: () => undefined })
+  await tellStatus({ options, cluster, log, running: undefined, openPod: undefined, cuts: () => undefined, firewalls: () => [] })(signal)
 }

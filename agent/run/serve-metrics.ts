@@ -4,7 +4,7 @@ import { packageVersion } from '#lib/base/os/package.ts'
 import type { MetricsInput } from '../report/metrics.ts'
 import type { ClusterSide } from './cluster-side.ts'
 
-export interface ServeMetricsOptions extends Pick<MetricsInput, 'node' | 'running' | 'onPass' | 'onSync'> {
+export interface ServeMetricsOptions extends Pick<MetricsInput, 'node' | 'running' | 'flows' | 'onPass' | 'onSync'> {
   readonly cluster: ClusterSide
 }
 

@@ -29,6 +29,16 @@ export function cniSocket(stateDir: string): string {
   return join(stateDir, 'cni.sock')
 }
 
+/** Where the node's flows are read. */
+export function flowSocket(stateDir: string): string {
+  return join(stateDir, 'flows.sock')
+}
+
+/** What an agent that ends knows of flows. */
+export function savedFlows(stateDir: string): string {
+  return join(stateDir, 'flows.json')
+}
+
 /** A file that is there once this node has been ready since its start: the plugin answers by it while no agent runs. */
 export function cniReadyFile(socket: string): string {
   return `${socket}.ready`

@@ -10,25 +10,24 @@ import { agentRole, type AgentOptions } from './options.ts'
 import { cniReadyFile } from './state-files.ts'
 import { aborted, runTaskGroup, taskOf, type Task } from '#lib/base/async/task-group.ts'
 
-export interface TellStatusOptions extends Pick<StatusOptions, 'cuts' | 'running' | 'firewalls'> {
+export interface TellStatusOptions extends Pick<StatusOptions, 'cuts' | 'running' | 'firewalls' | 'openPod'> {
   readonly options: AgentOptions
   readonly cluster: ClusterSide
   readonly log: Log
 }
 
 export function tellStatus({ options, cluster, log, ...node }: TellStatusOptions): Task {
-  const { health, reports, source, store } = cluster
-  const { client: api, byService } = source
-  if (api === undefined) return aborted
+  const { health, reports, source, datastore, store } = cluster
+  if (datastore === undefined) return aborted
   const wasReady = options.cni !== undefined && existsSync(cniReadyFile(options.cni.socket))
   return async (stop) => {
     const { statusOf } = await import('#agent/report/status.ts')
-    const status = statusOf({
-      ...{ api, node: options.node, daemonSet: options.daemonSet, version: packageVersion(), clock: systemClock },
-      ...{ store, book: reports.sources, policies: reports.policies, health, log, wasReady, byService, ...node },
+    const { outboxes, mode } = statusOf({
+      ...{ ...datastore, node: options.node, daemonSet: options.daemonSet, version: packageVersion(), clock: systemClock },
+      ...{ store, book: reports.sources, policies: reports.policies, health, log, wasReady, byService: source.byService, ...node },
       config: () => reports.settings.config,
       duties: agentRole(options),
     })
-    await runTaskGroup(stop, status.map(taskOf))
+    await runTaskGroup(stop, [...outboxes, ...(mode === undefined ? [] : [mode])].map(taskOf))
   }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The ClusterInformation `default`: made once, its version that of the agents that started last, and how many nodes
- * are ready. Layer: agent/status. */
-import { isObject } from '#lib/base/object.ts'
-import { ApiError, isRefused } from '#lib/api/errors.ts'
+/** The ClusterInformation `default`, where no controllers write it: made once, its version that of the agents that
+ * started last, and how many nodes are ready. Layer: agent/status. */
+import { isAbsent } from '#lib/api/absent.ts'
+import { isRefused } from '#lib/api/errors.ts'
+import { serverVersion } from '#lib/api/identity.ts'
 import { asApiObject, type Named } from '#lib/api/resource.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
 import {
@@ -11,10 +12,11 @@ import {
   clusterTypeOf,
   readClusterInformation,
   readinessOf,
-  type ClusterInformation,
+  type ClusterInformationSpec,
   type DataplaneReadiness,
 } from '#lib/kube/objects/cluster-information.ts'
 import type { Labels } from '#lib/model/labels.ts'
+import { ControllersLease } from './controllers-lease.ts'
 import type { Due, Subject } from './outbox.ts'
 import { TIMEOUT_MS, type StatusApi } from './status-api.ts'
 import { placeAmong, turnMs } from './leader-order.ts'
@@ -42,12 +44,15 @@ export interface ClusterFactsOptions {
 export class ClusterFacts implements Subject {
   readonly name = 'cluster'
   readonly #options: ClusterFactsOptions
+  readonly #controllers: ControllersLease | undefined
   #at: number | undefined
   /** an agent that goes on while others are replaced does not take their version back */
   #isSaid = false
 
   constructor(options: ClusterFactsOptions) {
+    const { api, daemonSet } = options
     this.#options = options
+    this.#controllers = daemonSet?.namespace === undefined ? undefined : new ControllersLease(api, daemonSet.namespace)
   }
 
   due(now: number): readonly Due[] {
@@ -63,6 +68,10 @@ export class ClusterFacts implements Subject {
 
   async #write(now: number, signal: AbortSignal): Promise<void> {
     try {
+      if ((await this.#controllers?.isHeld(signal)) === true) {
+        this.#at = now + LOOK_MS
+        return
+      }
       const [found, counted] = await Promise.all([this.#found(signal), Promise.allSettled([this.#dataplane(signal)])])
       const [nodes] = counted
       await this.#put(found, nodes.status === 'fulfilled' ? nodes.value : undefined, signal)
@@ -77,7 +86,7 @@ export class ClusterFacts implements Subject {
   }
 
   async #put(
-    found: Partial<ClusterInformation> | undefined,
+    found: Partial<ClusterInformationSpec> | undefined,
     dataplane: DataplaneReadiness | undefined,
     signal: AbortSignal,
   ): Promise<void> {
@@ -107,7 +116,7 @@ export class ClusterFacts implements Subject {
     }
   }
 
-  async #found(signal: AbortSignal): Promise<Partial<ClusterInformation> | undefined> {
+  async #found(signal: AbortSignal): Promise<Partial<ClusterInformationSpec> | undefined> {
     try {
       return readClusterInformation(await this.#options.api.get(CLUSTER_INFORMATION, { signal, timeoutMs: TIMEOUT_MS }))
     } catch (thrown) {
@@ -118,13 +127,7 @@ export class ClusterFacts implements Subject {
 
   async #type(signal: AbortSignal): Promise<string> {
     const { api, node, nodes } = this.#options
-    const answer = await api.request({ method: 'GET', path: '/version', signal, timeoutMs: TIMEOUT_MS })
-    const version = isObject(answer) && typeof answer['gitVersion'] === 'string' ? answer['gitVersion'] : ''
+    const version = await serverVersion(api, { signal, timeoutMs: TIMEOUT_MS })
     return clusterTypeOf(version, nodes().get(node)?.labels ?? new Map())
   }
-}
-
-/** It, or its kind. */
-function isAbsent(thrown: unknown): boolean {
-  return thrown instanceof ApiError && thrown.status === 404
 }

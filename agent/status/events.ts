@@ -6,7 +6,7 @@
  * not repeated, and is forgotten. */
 import { isRefused } from '#lib/api/errors.ts'
 import { asApiObject } from '#lib/api/resource.ts'
-import { eventNamed, eventObject, eventPatch, readEvent, type FoundEvent, type Warning } from '#lib/kube/objects/events.ts'
+import { eventNamed, eventObject, eventPatch, readEvent, type FoundEvent, type Notice } from '#lib/kube/objects/events.ts'
 import type { Due, Subject } from './outbox.ts'
 import type { Refusal } from './refusals.ts'
 import { lookUp, TIMEOUT_MS, type StatusApi } from './status-api.ts'
@@ -99,7 +99,7 @@ export class Events implements Subject {
     entry.backAt = undefined
   }
 
-  async #found(warning: Warning, signal: AbortSignal): Promise<FoundEvent | undefined> {
+  async #found(warning: Notice, signal: AbortSignal): Promise<FoundEvent | undefined> {
     try {
       return readEvent(await this.#options.api.get(eventNamed(warning), { signal, timeoutMs: TIMEOUT_MS }))
     } catch (thrown) {
@@ -108,7 +108,7 @@ export class Events implements Subject {
     }
   }
 
-  async #write(warning: Warning, found: FoundEvent | undefined, signal: AbortSignal): Promise<void> {
+  async #write(warning: Notice, found: FoundEvent | undefined, signal: AbortSignal): Promise<void> {
     const { api, wall } = this.#options
     const options = { signal, timeoutMs: TIMEOUT_MS }
     try {
@@ -121,11 +121,12 @@ export class Events implements Subject {
   }
 
   /** Of the object as it is now: kubectl looks for events by the uid. undefined: there is none any more. */
-  async #warningOf({ object, reason, message }: Refusal, signal: AbortSignal): Promise<Warning | undefined> {
+  async #warningOf({ object, reason, message }: Refusal, signal: AbortSignal): Promise<Notice | undefined> {
     const { api, node } = this.#options
     const found = await lookUp(api, object, signal)
     if (found === undefined) return undefined
     const { apiVersion, kind, namespace, name } = object
-    return { involved: { apiVersion, kind, namespace, name, uid: found.metadata.uid }, reason, message, component: COMPONENT, host: node }
+    const involved = { apiVersion, kind, namespace, name, uid: found.metadata.uid }
+    return { type: 'Warning', involved, reason, message, component: COMPONENT, host: node }
   }
 }

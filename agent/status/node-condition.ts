@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** NetworkUnavailable of this node's Node, as schedulers read it, with what goes wrong. Layer: agent/status. */
-import { firstFew } from '#lib/base/first-few.ts'
-import { conditionEntry, findCondition, saysTheSame, type Condition } from '#lib/kube/objects/conditions.ts'
+import { firstFew } from '#lib/base/text/first-few.ts'
+import { conditionEntry, findCondition, NETWORK_UNAVAILABLE, saysTheSame, type Condition } from '#lib/kube/objects/conditions.ts'
 import type { Due, Subject } from './outbox.ts'
 import { lookUp, TIMEOUT_MS, type StatusApi } from './status-api.ts'
 
-const TYPE = 'NetworkUnavailable'
 /** A start, or a failure that mends itself, takes no longer. */
 export const GRACE_MS = 30_000
 /** A new message for the same status waits this long: each change of a Node goes to every client that watches Nodes. */
@@ -98,10 +97,10 @@ export class NodeCondition implements Subject {
     const { api, node, wall } = this.#options
     const named = { apiVersion: 'v1', kind: 'Node', name: node }
     const object = await lookUp(api, named, signal)
-    const found = object && findCondition(object, TYPE)
+    const found = object && findCondition(object, NETWORK_UNAVAILABLE)
     if (object !== undefined && !saysTheSame(found, condition)) {
       const time = new Date(wall()).toISOString()
-      const entry = { ...conditionEntry({ type: TYPE, condition, found, now: time }), lastHeartbeatTime: time }
+      const entry = { ...conditionEntry({ type: NETWORK_UNAVAILABLE, condition, found, now: time }), lastHeartbeatTime: time }
       await api.patch(
         named,
         { status: { conditions: [entry] } },

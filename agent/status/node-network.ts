@@ -2,11 +2,13 @@
 /** This node's NodeNetwork: what the others have to know of it to reach its pods. Of Nodes each agent watches its
  * own alone. Layer: agent/status. */
 import { isV4, maskAddr, type Addr, type Cidr } from '#lib/base/ip.ts'
+import { by, compareText } from '#lib/base/order.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
 import { isRefused } from '#lib/api/errors.ts'
 import { asApiObject } from '#lib/api/resource.ts'
 import { NODE_NETWORK, nodeNetworkRaw, sortedCidrs } from '#lib/kube/objects/node-network.ts'
-import type { Node, NodeNetwork } from '#lib/model/node.ts'
+import { isReachable } from '#lib/kube/parse/special-addresses.ts'
+import type { Node, NodeInterface, NodeNetwork } from '#lib/model/node.ts'
 import type { Due, Subject } from './outbox.ts'
 import { TIMEOUT_MS, type StatusApi } from './status-api.ts'
 
@@ -20,6 +22,22 @@ export function subnetsOf(addresses: readonly Addr[], held: readonly Cidr[]): re
   return sortedCidrs(own.map(({ addr, bits }) => ({ addr: maskAddr(addr, bits), bits })))
 }
 
+/** Devices that have addresses of the node's own, sorted by name. `pods`: names of those that are pods'. */
+export function interfacesOf(devices: Iterable<Device>, pods: ReadonlySet<string>): readonly NodeInterface[] {
+  const own = [...devices].filter(({ name, loopback }) => !loopback && name !== FOREIGN_SERVICE_DEVICE && !pods.has(name))
+  const named = own.map(({ name, addresses }) => ({ name, addresses: addresses.map(({ addr }) => addr).filter(isReachable) }))
+  return named.filter(({ addresses }) => addresses.length > 0).sort(by(({ name }) => name, compareText))
+}
+
+interface Device {
+  readonly name: string
+  readonly loopback: boolean
+  readonly addresses: readonly Cidr[]
+}
+
+/** Has service addresses of kube-proxy's IPVS mode. */
+const FOREIGN_SERVICE_DEVICE = 'kube-ipvs0'
+
 /** All but the blocks, which are the plugin's to say. */
 export type Said = Omit<NodeNetwork, 'blocks'>
 
@@ -32,9 +50,13 @@ export interface OwnNetworkOptions {
   readonly said: () => Said | undefined
   /** addresses of this node's devices with the lengths of their prefixes; undefined: not known yet */
   readonly held: () => readonly Cidr[] | undefined
+  /** programs of ours take what comes in the tunnel */
+  readonly takesTunnel: () => boolean
+  /** undefined: not known yet */
+  readonly interfaces: () => readonly NodeInterface[] | undefined
 }
 
-type Facts = Pick<Said, 'addresses' | 'podCIDRs' | 'subnets' | 'labels' | 'owner'>
+type Facts = Pick<Said, 'addresses' | 'podCIDRs' | 'subnets' | 'labels' | 'interfaces' | 'vteps' | 'owner'>
 
 export class OwnNetwork implements Subject {
   readonly name = 'network'
@@ -47,13 +69,16 @@ export class OwnNetwork implements Subject {
   }
 
   due(now: number): readonly Due[] {
-    const [object, held, before] = [this.#options.self(), this.#options.held(), this.#options.said()]
-    if (object === undefined || held === undefined) return []
+    const [object, held, interfaces] = [this.#options.self(), this.#options.held(), this.#options.interfaces()]
+    if (object === undefined || held === undefined || interfaces === undefined) return []
+    const before = this.#options.said()
     const { addresses, podCIDRs, labels, uid: owner } = object
     const found = subnetsOf(addresses, held)
     // that no device has an address of a family, as while it changes, is no reason to forget
     const kept = (before?.subnets ?? []).filter((one) => !found.some(({ addr }) => isV4(addr) === isV4(one.addr)))
-    const wanted = { addresses, podCIDRs, subnets: sortedCidrs([...found, ...kept]), labels, owner }
+    // an older version's device takes it until then
+    const vteps = before?.vteps === undefined || this.#options.takesTunnel() ? {} : { vteps: before.vteps }
+    const wanted = { addresses, podCIDRs, subnets: sortedCidrs([...found, ...kept]), labels, interfaces, owner, ...vteps }
     const isHeard = before !== undefined && deepEqual(wanted, factsOf(before))
     if (isHeard) {
       // a difference after that is another client's doing
@@ -72,7 +97,7 @@ export class OwnNetwork implements Subject {
     const options = { signal, timeoutMs: TIMEOUT_MS }
     const raw = rawOf(node, wanted)
     const patch = async (): Promise<unknown> =>
-      await api.patch({ ...NODE_NETWORK, name: node }, withoutLabels(raw, before), { ...options, type: 'merge' })
+      await api.patch({ ...NODE_NETWORK, name: node }, withoutOld(raw, before), { ...options, type: 'merge' })
     try {
       if (before === undefined) await api.create(asApiObject({ ...NODE_NETWORK, ...raw }), options)
       else await patch()
@@ -88,8 +113,8 @@ export class OwnNetwork implements Subject {
   }
 }
 
-function factsOf({ addresses, podCIDRs, subnets, labels, owner }: Said): Facts {
-  return { addresses, podCIDRs, subnets, labels, owner }
+function factsOf({ addresses, podCIDRs, subnets, labels, interfaces, vteps, owner }: Said): Facts {
+  return { addresses, podCIDRs, subnets, labels, owner, ...(interfaces && { interfaces }), ...(vteps && { vteps }) }
 }
 
 /** It goes when the Node does that it was made for. */
@@ -99,7 +124,10 @@ function rawOf(name: string, facts: Facts) {
 }
 
 /** A merge takes away what is named. */
-function withoutLabels(raw: ReturnType<typeof rawOf>, before: Said | undefined): object {
+function withoutOld(raw: ReturnType<typeof rawOf>, before: Said | undefined): object {
   const gone = Object.fromEntries([...(before?.labels.keys() ?? [])].map((label) => [label, null]))
-  return { ...raw, spec: { ...raw.spec, labels: { ...gone, ...raw.spec.labels } } }
+  const noVteps = Object.fromEntries(
+    Object.keys(nodeNetworkRaw(before?.vteps ? { vteps: before.vteps } : {})).map((field) => [field, null]),
+  )
+  return { ...raw, spec: { ...noVteps, ...raw.spec, labels: { ...gone, ...raw.spec.labels } } }
 }

@@ -6,8 +6,8 @@
  * written is not lost, and what is no longer true is not written. */
 import { backoffMs, type Backoff } from '#lib/base/backoff.ts'
 import { everyMs, type Clock } from '#lib/base/clock.ts'
-import { errorText } from '#lib/base/errors.ts'
-import { firstFew } from '#lib/base/first-few.ts'
+import { DatastoreLockedError, errorText } from '#lib/base/errors.ts'
+import { firstFew } from '#lib/base/text/first-few.ts'
 import { ApiError, UnreachableError } from '#lib/api/errors.ts'
 import type { Gate, Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
@@ -17,7 +17,8 @@ import { TokenBucket } from './token-bucket.ts'
 export interface Due {
   /** another one than those of the same subject */
   readonly key: string
-  /** Looks, and writes what is missing. Rejects with ApiError or UnreachableError. */
+  /** Looks, and writes what is missing. Rejects with ApiError, UnreachableError or
+   * DatastoreLockedError. */
   readonly write: (signal: AbortSignal) => Promise<void>
 }
 
@@ -108,6 +109,8 @@ export class Outbox {
       return true
     } catch (thrown) {
       if (signal.aborted) return false
+      // since it was due: it is due again afterwards
+      if (thrown instanceof DatastoreLockedError) return true
       if (!(thrown instanceof ApiError || thrown instanceof UnreachableError)) throw thrown
       const isAll = isEverybodys(thrown)
       if (isAll || isForbidden(thrown)) this.#fail(isAll ? ALL : subject.name, thrown)

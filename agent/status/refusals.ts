@@ -4,12 +4,13 @@ import { compareText } from '#lib/base/order.ts'
 import type { Named } from '#lib/api/resource.ts'
 import { WATCHED } from '#lib/api/watch/watch-list.ts'
 import type { Problem } from '#lib/store/source.ts'
+import type { AgentReason } from './reasons.ts'
 
 export interface Refusal {
   /** another one than those of others */
   readonly key: string
   readonly object: Named
-  readonly reason: string
+  readonly reason: AgentReason
   readonly message: string
   /** no other node knows of it */
   readonly own: boolean
@@ -44,7 +45,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
 }
 
 /** By state: what no refusal tells of. */
-const EVENTS: Readonly<Record<string, string>> = { 'no-tier': 'NoTier', 'no-room': 'NoRoom' }
+const EVENTS: Readonly<Record<string, AgentReason>> = { 'no-tier': 'NoTier', 'no-room': 'NoRoom' }
 
 /** Sorted, each once. */
 export function refusalsOf({ node, refused, policies, strays, cuts }: RefusedNow): readonly Refusal[] {
@@ -61,7 +62,7 @@ export function refusalsOf({ node, refused, policies, strays, cuts }: RefusedNow
     // tables are each node's own
     if (event !== undefined && object !== undefined) add({ object, reason: event, message: reason, own: state === 'no-room' })
   }
-  const addOwn = (ref: string, reason: string, message: string): void => {
+  const addOwn = (ref: string, reason: AgentReason, message: string): void => {
     const object = objectOf(ref)
     if (object !== undefined) add({ object, reason, message, own: true })
   }
@@ -88,7 +89,7 @@ export function endpointRefusals(node: string, byService: string | undefined): r
   return byService === undefined ? [] : [ofNode(node, 'NoDirectEndpoint', byService)]
 }
 
-function ofNode(node: string, reason: string, message: string): Refusal {
+function ofNode(node: string, reason: AgentReason, message: string): Refusal {
   return { key: `${reason} ${message}`, object: nodeNamed(node), reason, message, own: true }
 }
 

@@ -16,18 +16,22 @@ export const CONFLISTS = { own: '10-netplane.conflist', chained: '00-00-netplane
 /** Which runtimes that read cniVersion alone do not know: those with a libcni before 1.2. */
 const NEWEST = '1.1.0'
 
-/** `portmap`: the CNI versions that the plugin portmap speaks; undefined: it is not installed. Without it runtimes pass
- * hostPorts to Netplane, which refuses them: no plugin would serve them. Newer runtimes take the newest of cniVersions
- * that they know, without asking the plugins, and call each plugin with it. Throws ConfigError when portmap has none
- * of Netplane's versions. */
-export function conflistText({ socket, portmap }: { readonly socket: string; readonly portmap: readonly string[] | undefined }): string {
+export interface OwnList {
+  readonly socket: string
+  /** of pods' devices; undefined: the agent finds it out */
+  readonly mtu: number | undefined
+  /** CNI versions that the plugin portmap speaks; undefined: it is not installed; 'none': hostPorts are not served */
+  readonly portmap: readonly string[] | 'none' | undefined
+}
+
+/** Without portmap runtimes pass hostPorts to Netplane, which refuses them: no plugin would serve them. Where none are
+ * to be served, runtimes pass them to no plugin. Newer runtimes take the newest of cniVersions that they know, without
+ * asking the plugins, and call each plugin with it. Throws ConfigError when portmap has none of Netplane's versions. */
+export function conflistText({ socket, mtu, portmap: found }: OwnList): string {
   const capabilities = { portMappings: true }
-  const plugins = portmap
-    ? [
-        { type: SHIM, socket },
-        { type: PORTMAP, capabilities, snat: true },
-      ]
-    : [{ type: SHIM, socket, capabilities }]
+  const portmap = found === 'none' ? undefined : found
+  const own = { type: SHIM, socket, ...(mtu === undefined ? {} : { mtu }), ...(found === undefined ? { capabilities } : {}) }
+  const plugins = portmap === undefined ? [own] : [own, { type: PORTMAP, capabilities, snat: true }]
   const cniVersions = portmap === undefined ? CNI_VERSIONS : CNI_VERSIONS.filter((version) => portmap.includes(version))
   const cniVersion = cniVersions.findLast((version) => version !== NEWEST)
   if (cniVersion === undefined)
@@ -102,8 +106,32 @@ export function refuseOthersBefore(confDir: string): void {
     )
 }
 
+/** Takes away lists of versions before this one. Returns their names. */
+export function removeOldLists(confDir: string): readonly string[] {
+  const old = oldLists(confDir)
+  for (const name of old) removeDurably(join(confDir, name))
+  return old
+}
+
+/** They call a plugin that has lost its account, and may come before ours: "10-canal.conflist". */
+export function oldLists(confDir: string): readonly string[] {
+  return namesOfOthers(confDir).filter((name) => typesIn(confDir, name).includes(OLD_PLUGIN))
+}
+
+const OLD_PLUGIN = 'netplane'
+
+/** None of what is no list. */
+function typesIn(confDir: string, name: string): readonly string[] {
+  try {
+    return readList(confDir, name).types
+  } catch (thrown) {
+    if (thrown instanceof ConfigError) return []
+    throw thrown
+  }
+}
+
 /** In the order in which runtimes take them. */
-function namesOfOthers(confDir: string): readonly string[] {
+export function namesOfOthers(confDir: string): readonly string[] {
   const ours: readonly string[] = Object.values(CONFLISTS)
   return filesIn(confDir)
     .filter((file) => /\.(conf|conflist|json)$/.test(file) && !ours.includes(file))

@@ -6,7 +6,7 @@ import { systemClock } from '#lib/base/clock.ts'
 import { ConfigError } from '#lib/base/errors.ts'
 import { packageRoot } from '#lib/base/os/package.ts'
 import type { Log } from '#lib/obs/log.ts'
-import { chainedConflist, conflistText, installConflist, refuseOthersBefore, type Conflist } from './conflist.ts'
+import { chainedConflist, conflistText, installConflist, refuseOthersBefore, removeOldLists, type Conflist } from './conflist.ts'
 import { noteFolders, type Folders } from './record.ts'
 import { Portmap } from '../portmap.ts'
 import { installShim, SHIM } from './shim.ts'
@@ -14,6 +14,8 @@ import { installShim, SHIM } from './shim.ts'
 export interface InstallerOptions extends Folders {
   readonly socket: string
   readonly chained: boolean
+  readonly hostPorts: boolean
+  readonly mtu: number | undefined
   /** says to later agents that this node has been ready */
   readonly readyFile: string
   /** remembers the folders for the cleanup that takes Netplane off the node */
@@ -43,12 +45,18 @@ export class Installer {
     if (!existsSync(readyFile)) writeFileSync(readyFile, '')
     const wanted = await this.#conflist()
     if (installConflist(confDir, wanted)) log.info({ folder: confDir, list: wanted.kind }, 'cni.installed')
-    if (!chained) refuseOthersBefore(confDir)
+    if (chained) return
+    const removed = removeOldLists(confDir)
+    if (removed.length > 0) log.info({ folder: confDir, lists: removed }, 'cni.old-lists-removed')
+    refuseOthersBefore(confDir)
   }
 
   async #conflist(): Promise<Conflist> {
-    const { confDir, socket, chained } = this.#options
-    if (!chained) return { kind: 'own', text: conflistText({ socket, portmap: await this.#portmap.versions() }) }
+    const { confDir, socket, chained, hostPorts, mtu } = this.#options
+    if (!chained) {
+      const portmap = hostPorts ? await this.#portmap.versions() : 'none'
+      return { kind: 'own', text: conflistText({ socket, mtu, portmap }) }
+    }
     const list = chainedConflist(confDir, socket)
     if (list !== undefined) return list
     installConflist(confDir, { kind: 'chained', text: undefined })

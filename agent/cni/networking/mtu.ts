@@ -10,7 +10,7 @@ export interface Underlay {
 }
 
 /** What the tunnel puts in front, by the family of the nodes' addresses, which is that of the pods'. */
-const TUNNEL = { v4: 50, v6: 70 } as const
+export const TUNNEL_BYTES = { v4: 50, v6: 70 } as const
 const USUAL = 1500
 /** What each family needs of a device; programs answer what does not fit a way after that. */
 export const LEAST_MTU = { v4: 68, v6: 1280 } as const
@@ -21,6 +21,6 @@ export function leastMtu(addresses: readonly Addr[]): number {
 
 export function podMtu({ mtus, overlay }: Underlay, addresses: readonly Addr[]): number {
   const underlay = mtus.length === 0 ? USUAL : Math.min(...mtus)
-  const tunnel = !overlay ? 0 : addresses.every(isV4) ? TUNNEL.v4 : TUNNEL.v6
+  const tunnel = !overlay ? 0 : addresses.every(isV4) ? TUNNEL_BYTES.v4 : TUNNEL_BYTES.v6
   return Math.max(leastMtu(addresses), underlay - tunnel)
 }

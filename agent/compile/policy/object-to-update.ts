@@ -86,6 +86,7 @@ export class PolicyFeed {
       case 'Service':
       case 'IPPool':
       case 'FelixConfiguration':
+      case 'ClusterInformation':
         return
       default:
         for (const key of this.#speaksOf(refText(name), change.after)) yield serviceUpdate(key, snapshot)

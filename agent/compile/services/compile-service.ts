@@ -8,11 +8,14 @@ import {
   FRONTEND_MAGLEV,
   FRONTEND_NODE_PORT,
   FRONTEND_OUTSIDE_LOCAL,
+  FRONTEND_PODS,
   FRONTEND_RANGES,
+  FRONTEND_TUNNEL,
 } from '#lib/base/bpf-constants.ts'
 import { isAny, isWithin } from '#lib/base/ip.ts'
-import type { Addr, Cidr } from '#lib/base/ip.ts'
+import type { Addr, Cidr, Port } from '#lib/base/ip.ts'
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
+import type { DataplaneMode } from '#lib/model/node.ts'
 import type { BackendSelection, Family, Service, ServicePort } from '#lib/model/service.ts'
 import type { AddrRow, Choice, FrontendRow, Row } from '../desired.ts'
 import { chooseEndpoints } from './endpoints.ts'
@@ -30,6 +33,9 @@ import { claimKey, compareAddrs, compareFrontends } from '../row-keys.ts'
 export interface ServiceContext extends Place {
   readonly otherNode: OtherNode
   readonly selfAddresses: readonly Addr[]
+  readonly mode: DataplaneMode
+  /** where nodes take tunnel packets, over UDP */
+  readonly tunnelPort: Port
   readonly selection: BackendSelection
   /** addresses that are not ours to serve */
   readonly excluded: readonly Cidr[]
@@ -130,6 +136,8 @@ function frontendRow(place: FrontendAddress, { service, port, choices, context }
     (place.kind === 'node-port' ? FRONTEND_NODE_PORT : 0) |
     (isCluster ? 0 : FRONTEND_EXTERNAL) |
     (place.kind === 'restricted' ? FRONTEND_RANGES : 0) |
+    (context.mode === 'Standard' ? FRONTEND_PODS : 0) |
+    (context.mode === 'Standard' && isToTunnel(port, choices, context) ? FRONTEND_TUNNEL : 0) |
     (!isCluster && selection === 'Maglev' && fits ? FRONTEND_MAGLEV : 0) |
     // with no endpoint anywhere the answer is a refusal, whatever the policy
     (served && inside === local ? FRONTEND_INSIDE_LOCAL : 0) |
@@ -139,6 +147,11 @@ function frontendRow(place: FrontendAddress, { service, port, choices, context }
     key: { addr: place.addr, port: place.port, proto: port.protocol },
     value: { inside: choiceOf(inside), outside: choiceOf(outside), flags, affinity: service.affinitySeconds ?? 0 },
   }
+}
+
+/** kube-proxy would send there what a process of the node sends to the service, as from the node itself. */
+function isToTunnel({ protocol }: ServicePort, { cluster, local }: Choices, { tunnelPort }: ServiceContext): boolean {
+  return protocol === 'UDP' && [cluster, local].some(({ targets }) => targets.some(({ port }) => port === tunnelPort))
 }
 
 function choiceOf({ id, targets }: PortList): Choice {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The connect-time hooks of a cgroup2 directory: as pinned links, or by plain attachment before 5.7.
  * Layer: agent/dataplane. */
+import { existsSync, statfsSync } from 'node:fs'
 import { BpfLink, BpfProgram, cgroupAttach, cgroupDetach, cgroupQuery, type CgroupHook } from '#native'
 import { errorCode } from '#lib/base/errors.ts'
 import type { Hooks, LoadedProgram, Place } from './hook.ts'
@@ -15,9 +16,11 @@ export const CGROUP_HOOKS = [
   'recvmsg6',
   'getpeername4',
   'getpeername6',
+  'sock_ops',
 ] as const satisfies readonly CgroupHook[]
 
 const PREFIX = 'cgroup/'
+const CGROUP2_MAGIC = 0x63677270
 
 export interface CgroupPlace extends Place {
   readonly hook: CgroupHook
@@ -130,6 +133,10 @@ export class CgroupAttachments implements Hooks<CgroupPlace> {
       program.close()
     }
   }
+}
+
+export function isCgroup2(folder: string): boolean {
+  return existsSync(folder) && statfsSync(folder).type === CGROUP2_MAGIC
 }
 
 /** The directory of the cgroup2 mount in the text of /proc/self/mounts; the first one when there are several. */

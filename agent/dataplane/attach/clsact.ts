@@ -6,11 +6,12 @@ import type { Interfaces } from '#agent/interfaces/table.ts'
 import { foundProgram, type FoundProgram } from './found-program.ts'
 import { DIRECTIONS, interfaceHook, parseHookKey, type Hooks, type InterfaceHook, type LoadedProgram } from './hook.ts'
 
-/** Where our filters are: with the program's name that is how they are recognised. */
+/** Where our filters are: with the program's name that is how they are recognised. Other data planes have programs of
+ * like names. */
 const PLACE = { handle: 1, priority: 1 } as const
-const PACKET_PROGRAM = /^(np_|from_|to_)/
+export const PACKET_PROGRAM = /^(from|to)_(host|workload)$/
 /** Of no name that removals of the others would find: it stays as long as its device. */
-const DROP_PROGRAM = /^drop_tunnel$/
+export const DROP_PROGRAM = /^drop_tunnel$/
 
 /** Filters live as long as their interface, so there is nothing to pin or to hold. */
 export class ClsactHooks implements Hooks<InterfaceHook> {

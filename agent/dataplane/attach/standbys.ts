@@ -6,6 +6,9 @@ import { errorCode } from '#lib/base/errors.ts'
 import type { WantedProgram } from './attachments.ts'
 import type { InterfaceHook, LoadedProgram } from './hook.ts'
 
+/** By these names their programs are recognised. */
+export const STANDBY_PROGRAM = /^standby_/
+
 type WantedStandby = WantedProgram<InterfaceHook>
 
 export class Standbys implements Disposable {

@@ -11,7 +11,7 @@ import type { Hooks, LoadedProgram, Place } from './hook.ts'
 import type { ReconcileStep } from '../reconcile/step.ts'
 
 /** By this name our program is recognised. */
-const OUR_PROGRAM = /^untracked$/
+export const XDP_PROGRAM = /^untracked$/
 /** XDP_FLAGS_SKB_MODE */
 const GENERIC = 2
 
@@ -79,5 +79,5 @@ function attach(ifindex: number, program: BpfProgram | undefined): void {
 }
 
 function query(ifindex: number): FoundProgram | undefined {
-  return foundProgram(() => xdpQuery(ifindex), OUR_PROGRAM)
+  return foundProgram(() => xdpQuery(ifindex), XDP_PROGRAM)
 }

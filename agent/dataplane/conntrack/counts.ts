@@ -18,15 +18,21 @@ export class ConntrackCounts {
   evictedFirst = 0
   /** entries that they take for none */
   expired = 0
+  /** live flows that the kernel translates for kube-proxy */
+  proxied = 0
+  /** live flows from the network that programs translate */
+  fromNetwork = 0
   readonly #counts = new Map<string, { readonly of: Omit<FlowCount, 'flows'>; entries: number }>()
 
-  add({ proto, state, translated, evictedFirst, expiredMs }: FlowEntry): void {
+  add({ proto, state, translated, proxied, fromNetwork, evictedFirst, expiredMs }: FlowEntry): void {
     if (expiredMs > 0) {
       this.expired++
       return
     }
     this.live++
     if (evictedFirst) this.evictedFirst++
+    if (proxied) this.proxied++
+    if (fromNetwork) this.fromNetwork++
     const key = `${proto} ${state} ${String(translated)}`
     const count = this.#counts.get(key)
     if (count === undefined) this.#counts.set(key, { of: { proto, state, translated }, entries: 1 })

@@ -12,7 +12,9 @@ import type { Clock } from '#lib/base/clock.ts'
 import { errorCode } from '#lib/base/errors.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { chunksOf, type Chunk, type ChunkedMap } from '../../maps/chunks.ts'
+import type { ClientOf } from './client.ts'
 import { ConntrackCounts } from './counts.ts'
+import type { DestinationOf } from './destination.ts'
 import { IdleTimes } from './idle-times.ts'
 import type { FlowEntry, FlowReader } from './reader.ts'
 
@@ -27,6 +29,8 @@ export interface FlowMap extends ChunkedMap {
 export interface FlowTable {
   readonly map: FlowMap
   readonly reader: FlowReader
+  readonly destinationOf: DestinationOf
+  readonly clientOf: ClientOf
   readonly maxEntries: number
   /** ms of the programs' clock: when they found no room in it last; 0: never */
   readonly fullAt: () => number

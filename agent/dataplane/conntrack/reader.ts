@@ -27,6 +27,10 @@ export interface FlowEntry {
   readonly proto: FlowProtocol
   readonly state: FlowState
   readonly translated: boolean
+  /** kube-proxy's: the kernel translates it */
+  readonly proxied: boolean
+  /** of a translated flow that came from the network: its client's view, which is one of its two entries */
+  readonly fromNetwork: boolean
   /** one end alone has sent packets, or its TCP connection is not open yet, or over: it makes room before others do */
   readonly evictedFirst: boolean
   /** ms since its last packet, as far as programs note that */
@@ -55,6 +59,9 @@ export class FlowReader {
   readonly #places: Places
   readonly #kinds: ReturnType<typeof flowKinds>
   readonly #nat: number
+  readonly #foreign: number
+  /** what tells the leg of a client that is neither the node nor a pod of it */
+  readonly #client: { readonly mask: number; readonly network: number }
   readonly #isEvictedFirst: (kind: FlowKind, bits: number, legFlags: number) => boolean
 
   constructor(btf: Btf, timeouts: FlowTimeouts) {
@@ -62,6 +69,9 @@ export class FlowReader {
     this.#places = placesOf(btf)
     this.#kinds = flowKinds(btf)
     this.#nat = enumValue(btf, 'leg_flag', 'LEG_NAT')
+    this.#foreign = enumValue(btf, 'ct_state', 'CT_FOREIGN')
+    const others = enumValue(btf, 'leg_flag', 'LEG_ANSWER') | enumValue(btf, 'leg_flag', 'LEG_BY_NODE')
+    this.#client = { mask: this.#nat | others, network: this.#nat }
     this.#isEvictedFirst = evictedFirst(btf)
   }
 
@@ -76,16 +86,23 @@ export class FlowReader {
     const base = at * value
     const bits = values[base + state] ?? 0
     const kind = this.#kinds(keys[at * key + proto] ?? 0, bits)
-    let legFlags = 0
-    for (const place of flags) legFlags |= word(values, base + place)
+    let [legFlags, fromNetwork] = [0, false]
+    for (const place of flags) {
+      const leg = word(values, base + place)
+      legFlags |= leg
+      fromNetwork ||= (leg & this.#client.mask) === this.#client.network
+    }
     const idleMs = nowMs - milliseconds(values, base + seen)
+    const proxied = (bits & this.#foreign) !== 0
     return {
       proto: kind.proto,
       state: kind.state,
       translated: (legFlags & this.#nat) !== 0,
+      proxied,
+      fromNetwork,
       evictedFirst: this.#isEvictedFirst(kind, bits, legFlags),
       idleMs,
-      expiredMs: idleMs - this.#timeouts[TIMEOUT_OF[kind.state]],
+      expiredMs: idleMs - this.#timeouts[proxied && kind.state === 'two-way' ? 'udp' : TIMEOUT_OF[kind.state]],
     }
   }
 }

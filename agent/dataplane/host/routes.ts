@@ -5,7 +5,15 @@ import type { RouteRow } from '#agent/compile/desired.ts'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
 import { listRoutes } from '#agent/interfaces/netlink/lists.ts'
 import { NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from '#agent/interfaces/netlink/message.ts'
-import { encodeRoute, MAIN_TABLE, ROUTE_PROTOCOL, RTM_DELROUTE, RTM_NEWROUTE, type RouteMessage } from '#agent/interfaces/netlink/route.ts'
+import {
+  encodeRoute,
+  encodeRouteRemoval,
+  MAIN_TABLE,
+  ROUTE_PROTOCOL,
+  RTM_DELROUTE,
+  RTM_NEWROUTE,
+  type RouteMessage,
+} from '#agent/interfaces/netlink/route.ts'
 import { NetlinkError } from '#lib/base/errors.ts'
 import { formatAddr, formatCidr, type Addr } from '#lib/base/ip.ts'
 import type { Log } from '#lib/obs/log.ts'
@@ -159,7 +167,7 @@ function mainRoutes(netlink: NetlinkExchange): RouteMessage[] {
 export function removeRoute(netlink: NetlinkExchange, route: OwnRoute): void {
   const key = formatCidr(route.cidr)
   try {
-    netlink.request({ what: `remove route ${key}`, type: RTM_DELROUTE, payload: encodeRoute(route) })
+    netlink.request({ what: `remove route ${key}`, type: RTM_DELROUTE, payload: encodeRouteRemoval(route) })
   } catch (thrown) {
     if (!(thrown instanceof NetlinkError) || (thrown.errno !== ESRCH && thrown.errno !== ENODEV)) throw thrown
   }

@@ -159,8 +159,13 @@ export class TunnelDevice implements ReconcileStep {
 
 /** False when it had gone already. Throws NetlinkError. */
 export function removeTunnelDevice(netlink: NetlinkExchange): boolean {
+  return removeDevice(netlink, TUNNEL_DEVICE)
+}
+
+/** False when it had gone already. Throws NetlinkError. */
+export function removeDevice(netlink: NetlinkExchange, name: string): boolean {
   try {
-    netlink.request({ what: `remove ${TUNNEL_DEVICE}`, type: RTM_DELLINK, payload: encodeLinkRemoval(TUNNEL_DEVICE) })
+    netlink.request({ what: `remove ${name}`, type: RTM_DELLINK, payload: encodeLinkRemoval(name) })
     return true
   } catch (thrown) {
     if (thrown instanceof NetlinkError && thrown.errno === constants.errno.ENODEV) return false

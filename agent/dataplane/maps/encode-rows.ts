@@ -18,6 +18,7 @@ export const ROW_TABLES = [
   'failsafes',
   'ranges',
   'routes',
+  'vteps',
   'backends',
   'live',
   'maglev',
@@ -54,6 +55,7 @@ export function rowWriters(bind: BindMap): RowWriters {
     maglev: writer(bind(catalogue.np_maglev), ({ key, value }) => [key.list, { slot: value.slots }]),
     ranges: writer(bind(catalogue.np_ranges), ({ key: { set, cidr } }) => [{ prefix: SET_BITS + depthOf(cidr), set, addr: cidr.addr }, 1]),
     routes: writer(bind(catalogue.np_routes), ({ key: { cidr }, value }) => [{ prefix: depthOf(cidr), addr: cidr.addr }, value]),
+    vteps: writer(bind(catalogue.np_vteps), ({ key, value }) => [key.addr, value]),
     spared: writer(bind(catalogue.np_spared), ({ key }) => [key.slot, 1]),
     failsafes: writer(bind(catalogue.np_failsafes), ({ key: { direction, protocol, port, cidr } }) => [
       {

@@ -8,7 +8,7 @@ import { nodeState, type NodeState } from '#agent/maps/shapes.ts'
 import { decodeBytes, encodeBytes } from '#agent/maps/byte-rows.ts'
 import { failure, NOTHING_DONE, type Outcome, type ReconcileStep } from '../reconcile/step.ts'
 
-/** No other code writes to it, except at the beginning of a takeover. */
+/** Besides this code, accounts.ts writes to it, and the beginning of a takeover: each at once, and its own field. */
 export interface StateMap {
   lookup(key: Uint8Array): Uint8Array | undefined
   update(key: Uint8Array, value: Uint8Array): void

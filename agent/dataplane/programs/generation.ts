@@ -8,10 +8,9 @@ import { BpfMap, BpfProgram } from '#native'
 import type { MapName } from '../../maps/catalogue.ts'
 import type { NodeCfg } from '../../maps/shapes.ts'
 import type { Features } from './kernel-features.ts'
-import { missingHelpers, missingHooks } from './kernel-features.ts'
+import { missingHelpers, missingHooks, RING_BUFFER } from './kernel-features.ts'
 import type { LoadedProgram } from '../attach/hook.ts'
-import type { OpenObject } from './objects.ts'
-import { programError, setKnobs } from './objects.ts'
+import { EVENTS, programError, setKnobs, type OpenObject } from './objects.ts'
 import type { Pins } from '../pins.ts'
 import { makePinFolder, movePin, removePins } from '../pins.ts'
 
@@ -52,6 +51,9 @@ interface Parts {
 
 /** Of the four threads that Node has for such work one is left to others: a load takes a while. */
 const AT_ONCE = 3
+
+/** for 8,000 events, each 120 bytes with its header */
+export const EVENT_BYTES = 1024 * 1024
 
 /** Leaves other generations alone. Throws ProgramError, with the verifier's log when it was the verifier. */
 export async function ensureGeneration(options: GenerationOptions): Promise<Generation> {
@@ -110,8 +112,8 @@ function open(id: string, plans: readonly Plan[], pins: Pins): Generation | unde
         parts.programs.set(`${opened.name}.${name}`, { id: info.id, handle })
         if (!isNamed(info.name, name)) throw new Error(`pin of ${name} is program ${info.name}`)
       }
-      for (const tail of opened.tails)
-        parts.pinned.set(pinName(opened, tail), BpfMap.openPin(join(pins.generation(id), pinName(opened, tail))))
+      for (const name of opened.own)
+        parts.pinned.set(pinName(opened, name), BpfMap.openPin(join(pins.generation(id), pinName(opened, name))))
     }
     return generation
   } catch {
@@ -162,10 +164,14 @@ async function loadObject(
       const map = maps.get(name)
       if (map !== undefined) opened.object.reuseMap(name, map)
     }
+    if (opened.own.includes(EVENTS) && features.ring_buffer === 'yes') {
+      opened.object.setMapType(EVENTS, RING_BUFFER)
+      opened.object.setMaxEntries(EVENTS, EVENT_BYTES)
+    }
     const missing = missingHelpers(features)
     if (missing.length > 0) opened.object.stubHelpers(missing)
     await opened.object.load()
-    for (const tail of opened.tails) pinIn(into, pinName(opened, tail), opened.object.map(tail))
+    for (const name of opened.own) pinIn(into, pinName(opened, name), opened.object.map(name))
     for (const name of plan.programs) {
       const handle = opened.object.program(name)
       pinIn(into, pinName(opened, name), handle)

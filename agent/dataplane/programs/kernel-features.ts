@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What this kernel can do, found out by loading tiny programs: versions tell little where vendors backport.
  * Layer: agent/dataplane. */
-import { BpfProgram, netnsCookie, ticksPerSecond } from '#native'
+import { BpfMap, BpfProgram, netnsCookie, ticksPerSecond } from '#native'
 import { errorCode } from '#lib/base/errors.ts'
 
 /** `unknown`: even a program without the feature would not load, so its refusal says nothing. */
@@ -17,6 +17,8 @@ export type Features = Readonly<Record<HelperFeature | HookFeature, Answer>> & {
   readonly global_functions: Answer
   /** a flag by which a packet without its tunnel header is no tunnelled one any more: since 7.3 */
   readonly decap_l4_udp: Answer
+  /** of events, in the order in which they came: since 5.8 */
+  readonly ring_buffer: Answer
   /** how often a second its jiffies move */
   readonly hz: number
   /** cookie of the agent's network namespace; zeros where the kernel tells none */
@@ -36,6 +38,8 @@ interface Probe {
  * as `code`. */
 export type TryProgram = (probe: Probe) => number
 
+const RINGBUF_OUTPUT = 130
+export const RING_BUFFER = 27
 const SCHED_CLS = 3
 const CGROUP_SOCK_ADDR = 18
 const CONNECT4 = 10
@@ -51,7 +55,7 @@ const TUNNEL_BYTES = 20 + 8 + 8 + 14
 const TUNNELLED = tunnelled()
 
 /** Asks the kernel once; the answers hold until it is rebooted, so keep them. Takes some ms. */
-export function probeFeatures(attempt: TryProgram = tryProgram, hz = ticksPerSecond(), netns = netnsCookie()): Features {
+export function probeFeatures(attempt: TryProgram = tryProgram, machine = thisMachine): Features {
   const tc = loads(attempt, { type: SCHED_CLS, instructions: returning(0) })
   const cgroup = loads(attempt, { type: CGROUP_SOCK_ADDR, instructions: returning(1), expectedAttachType: CONNECT4 })
   const helper = (name: HelperFeature): Answer =>
@@ -74,14 +78,31 @@ export function probeFeatures(attempt: TryProgram = tryProgram, hz = ticksPerSec
     recvmsg6: hook('recvmsg6'),
     getpeername4: hook('getpeername4'),
     getpeername6: hook('getpeername6'),
-    hz,
-    netns,
+    ring_buffer: machine.makesRing(),
+    hz: machine.hz(),
+    netns: machine.netns(),
+  }
+}
+
+/** What no program tells. */
+const thisMachine = { makesRing, hz: ticksPerSecond, netns: netnsCookie }
+
+/** For any size of pages. */
+const RING_BYTES = 65_536
+
+function makesRing(): Answer {
+  try {
+    BpfMap.create({ name: 'np_ring', type: RING_BUFFER, keySize: 0, valueSize: 0, maxEntries: RING_BYTES }).close()
+    return 'yes'
+  } catch (thrown) {
+    return errorCode(thrown) === 'EINVAL' ? 'no' : 'unknown'
   }
 }
 
 /** Numbers of the helpers that programs may not call here; one that could not be told counts as missing. */
 export function missingHelpers(features: Features): number[] {
-  return Object.entries(HELPERS).flatMap(([name, number]) => (isYes(features, name) ? [] : [number]))
+  const all = [...Object.entries(HELPERS), ['ring_buffer', RINGBUF_OUTPUT] as const]
+  return all.flatMap(([name, number]) => (isYes(features, name) ? [] : [number]))
 }
 
 /** Names of the programs that would be refused here for their hook alone. */

@@ -53,6 +53,8 @@ export function nodeConfig({ knobs, mapSizes }: Configuration, features: Feature
     pod_to_host: knobs.podToHost,
     cluster_policy: Number(knobs.clusterPolicy),
     recent_mask: recentSlots(mapSizes.conntrack) - 1,
+    vteps: Number(knobs.vteps),
+    ring_buffer: Number(features.ring_buffer === 'yes'),
     tunnel_class: knobs.tunnelDscp ? DSCP | ECN : ECN,
   }
 }

@@ -31,14 +31,17 @@ export interface OpenObject extends ObjectFile {
   readonly digest: string
   /** maps that all objects share, by pin */
   readonly shared: ReadonlyMap<MapName, MapSpec>
-  /** program arrays for tail calls, one set a generation */
-  readonly tails: readonly string[]
+  /** one set a generation: program arrays for tail calls, and where events go */
+  readonly own: readonly string[]
 }
 
 /** Those of a generation. */
 export const OBJECTS = ['workload', 'host', 'connect', 'xdp'] as const
 
-const PROG_ARRAY = 3
+/** Where programs tell of flows: a ring buffer, or an array of perf events. */
+export const EVENTS = 'np_events'
+
+export const PROG_ARRAY = 3
 /** Of these there is one for kernels whose verifier follows every way to a function as well: those before 5.6, and
  * others without type information of their own. */
 const WITH_FLOOR: ReadonlySet<string> = new Set(['workload', 'host', 'xdp'])
@@ -67,13 +70,13 @@ export function openObject(file: ObjectFile): OpenObject {
     const shared = new Map<MapName, MapSpec>()
     for (const spec of specs) if (isShared(spec.name)) shared.set(spec.name, spec)
     for (const [name, spec] of shared) bindMap<unknown, unknown>(catalogue[name], btf, spec)
-    const tails = specs.filter((spec) => spec.type === PROG_ARRAY).map((spec) => spec.name)
+    const own = specs.filter((spec) => spec.type === PROG_ARRAY || spec.name === EVENTS).map((spec) => spec.name)
     const stranger = specs.find(
-      (spec) => !isShared(spec.name) && !tails.includes(spec.name) && !isInternal(spec.name) && !PRIVATE_MAPS.has(spec.name),
+      (spec) => !isShared(spec.name) && !own.includes(spec.name) && !isInternal(spec.name) && !PRIVATE_MAPS.has(spec.name),
     )
     if (stranger !== undefined)
       throw new ProgramError({ program: file.name, op: 'open', reason: `map ${stranger.name} is not in the catalogue` })
-    return { ...file, object, btf, digest, shared, tails }
+    return { ...file, object, btf, digest, shared, own }
   } catch (thrown) {
     object.close()
     throw thrown

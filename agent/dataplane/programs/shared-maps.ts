@@ -11,7 +11,7 @@ import { layoutOf } from '../../maps/layout.ts'
 import type { FlowTimeouts } from '../conntrack/reader.ts'
 import { fillRecent } from '../conntrack/recent.ts'
 import { carrierOf, typesOf, type Carrier } from './migrate-map.ts'
-import type { OpenObject } from './objects.ts'
+import { PROG_ARRAY, type OpenObject } from './objects.ts'
 import { movePin, removePins, type Pins } from '../pins.ts'
 
 export interface PinnedOptions {
@@ -231,7 +231,7 @@ async function createMaps(absent: readonly Wanted[]): Promise<Map<MapName, BpfMa
         for (const { name } of object.programs()) object.setAutoload(name, false)
         for (const { name } of object.maps()) if (!wanted.some((one) => one.name === name)) object.skipMap(name)
         // libbpf fills the slots of a program array even when it is skipped, with programs that are not loaded
-        for (const name of source.tails) object.setMapType(name, ARRAY)
+        for (const { name, type } of object.maps()) if (type === PROG_ARRAY) object.setMapType(name, ARRAY)
         for (const { name, spec } of wanted) object.setMaxEntries(name, spec.maxEntries)
         await object.load()
         for (const { name } of wanted) made.set(name, object.map(name))

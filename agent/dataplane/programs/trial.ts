@@ -15,8 +15,14 @@ export async function trialRefusal(folder: string, features: Features): Promise<
     await object.load()
     return undefined
   } catch (thrown) {
-    return errorText(thrown)
+    return refusalText(errorText(thrown))
   } finally {
     object.close()
   }
+}
+
+/** Without the log of type information that the kernel did not take. libbpf goes on without it: it comes first, is
+ * long, and is no cause. */
+export function refusalText(text: string): string {
+  return text.replace(/libbpf: BTF loading error.*?BTF is optional, ignoring\.(; )?/s, '')
 }

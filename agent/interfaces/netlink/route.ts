@@ -32,14 +32,22 @@ const RTA_OIF = 4
 const RTA_GATEWAY = 5
 const RTA_PRIORITY = 6
 const RTA_TABLE = 15
+const RTN_UNSPEC = 0
 const RTN_UNICAST = 1
 const RTN_LOCAL = 2
 const RT_SCOPE_UNIVERSE = 0
 const RT_SCOPE_LINK = 253
 const RTNH_F_ONLINK = 4
 
-/** Payload of RTM_NEWROUTE and RTM_DELROUTE for a route of ours in the main table; to delete one, the gateway may be
- * left out. */
+/** Payload of RTM_DELROUTE for a route with our protocol number in the main table, of whatever type: an older version
+ * has made some that drop. The gateway may be left out. */
+export function encodeRouteRemoval(route: { readonly cidr: Cidr; readonly via: Addr | undefined }): Buffer {
+  const payload = encodeRoute(route)
+  payload.writeUInt8(RTN_UNSPEC, 7)
+  return payload
+}
+
+/** Payload of RTM_NEWROUTE for a route of ours in the main table. */
 export function encodeRoute(route: { readonly cidr: Cidr; readonly via: Addr | undefined }): Buffer {
   const gateway = route.via === undefined ? [] : [encodeAttribute(RTA_GATEWAY, bareAddr(route.via))]
   return Buffer.concat([unicast(route.cidr, ROUTE_PROTOCOL), encodeAttribute(RTA_DST, bareAddr(route.cidr.addr)), ...gateway])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Local endpoints that the same policies select, and the lines of rules these make. Layer: agent/compile (pure). */
-import { namespaceProfile } from '#lib/model/effective-labels.ts'
+import { DEFAULT_ALLOW_PROFILE, namespaceProfile } from '#lib/model/effective-labels.ts'
 import { comparePolicies, isClosedIn, tierOf } from '#lib/model/policy-order.ts'
 import type { Direction, NamedPort, Policy, Scope, Tier } from '#lib/model/policy.ts'
 import { selects } from '#lib/model/selector/selector.ts'
@@ -89,10 +89,10 @@ export function groupRuleList(query: RuleListQuery, rules: Rules): RuleList | un
   return tiers.length === 0 && line.rules.length === 1 && line.rules[0]?.rule.action === 'allow' ? undefined : line
 }
 
-/** A pod's namespace allows everything unless its profile says otherwise. */
+/** A pod's namespace allows everything unless its profile says otherwise, as does the profile that is named so. */
 function profileStage(name: string, { group, slot }: RuleListQuery, rules: Rules): Stage {
   const { direction } = slot
-  const isOpen = group.kind === 'pod' && name.startsWith(NAMESPACE_PROFILE)
+  const isOpen = group.kind === 'pod' ? name.startsWith(NAMESPACE_PROFILE) : name === DEFAULT_ALLOW_PROFILE
   const unless = isOpen ? [plainRule('allow', `Profile/${name} ${direction} 0`)] : []
   return { rules: rules.profile(name, direction, ownPorts(group)) ?? unless, end: undefined }
 }
