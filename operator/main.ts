@@ -1,55 +1,30 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
 /** netplane-operator: which command, and how it ends. Layer: operator. */
-import { errorText } from '#lib/base/errors.ts'
-import { packageVersion } from '#lib/base/os/package.ts'
-import { HELP, parseOptions, type Command, type OperatorOptions } from './run/options.ts'
+import { runMain } from '#lib/base/os/program.ts'
+import { parseOptions, type Command } from './run/options.ts'
 
-/** Returns the exit code: 0 done, 1 failed, 2 wrong usage. */
-async function main(argv: readonly string[]): Promise<number> {
-  let command: Command
-  try {
-    command = parseOptions(argv)
-  } catch (thrown) {
-    process.stderr.write(`netplane-operator: ${errorText(thrown)}\nTry --help.\n`)
-    return 2
+async function run(command: Command): Promise<number> {
+  if (command.kind === 'remove') {
+    const { removeCommand } = await import('#operator/run/remove.ts')
+    return await removeCommand(command)
   }
-  switch (command.kind) {
-    case 'help':
-      process.stdout.write(HELP)
-      return 0
-    case 'version':
-      process.stdout.write(`netplane-operator ${packageVersion()}\n`)
-      return 0
-    case 'run':
-      return await run(command.options)
+  if (command.kind === 'ask') {
+    const { askCommand } = await import('#operator/switch/outside/ask-command.ts')
+    return await askCommand(command)
   }
-}
-
-async function run(options: OperatorOptions): Promise<number> {
-  const { createLog } = await import('#lib/obs/log.ts')
-  await using log = createLog({ level: 'info' })
-  const fatal = (thrown: unknown): void => {
-    log.fatal({ error: thrown }, 'operator.failed')
-    process.exit(1)
-  }
-  process.on('uncaughtException', fatal)
-  process.on('unhandledRejection', fatal)
-  const stop = new AbortController()
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, () => {
-      log.info({ signal }, 'operator.stopping')
-      stop.abort()
+  const { options } = command
+  const { runProgram } = await import('#lib/control/run-program.ts')
+  return await runProgram('operator', async ({ log, signal }) => {
+    const { runOperator } = await import('#operator/run/run-operator.ts')
+    const { ENDPOINT_PATIENCE_MS, findServer } = await import('#lib/control/api-server.ts')
+    await runOperator({
+      options,
+      server: (find) => findServer(options.kubeconfig, { ...find, giveUpMs: ENDPOINT_PATIENCE_MS }),
+      log,
+      signal,
     })
-  }
-  const { runOperator } = await import('#operator/run/run-operator.ts')
-  try {
-    await runOperator({ options, log, signal: stop.signal })
-  } catch (thrown) {
-    log.fatal({ error: thrown }, 'operator.failed')
-    return 1
-  }
-  return 0
+  })
 }
 
-process.exitCode = await main(process.argv.slice(2))
+process.exitCode = await runMain({ name: 'netplane-operator', parse: parseOptions, run })

@@ -4,12 +4,16 @@
  *
  * Server-side apply is what writes, so fields that we do not render stay as others have them. Nothing is written as
  * long as nothing differs: whether a field differs the server's own account says (owned-fields.ts). */
-import { errorText } from '#lib/base/errors.ts'
+import { DatastoreLockedError, errorText } from '#lib/base/errors.ts'
 import type { Log } from '#lib/obs/log.ts'
+import { getOrNone, isAbsent } from '#lib/api/absent.ts'
 import type { ApiClient } from '#lib/api/client.ts'
-import { ApiError, isRefused, UnreachableError } from '#lib/api/errors.ts'
+import { ApiError, UnreachableError } from '#lib/api/errors.ts'
 import { namedOf, type ApiObject } from '#lib/api/resource.ts'
-import { FIELD_MANAGER, foreignOwner, IGNORE, MANAGED_BY, ownedFields } from './owned-fields.ts'
+import { isAppliedAlready } from './applied-already.ts'
+import { IGNORE, MANAGED_BY } from '#lib/control/declared-managers.ts'
+import { foreignOwner } from './manager.ts'
+import { FIELD_MANAGER, ownedFields } from './owned-fields.ts'
 
 export interface OwnedObjectsOptions {
   readonly client: Pick<ApiClient, 'apply' | 'get' | 'delete'>
@@ -20,7 +24,7 @@ export interface OwnedObjectsOptions {
 export interface Trouble {
   /** "DaemonSet netplane-system/netplane-node" */
   readonly object: string
-  readonly reason: 'BelongsToAnother' | 'Refused' | 'Unreachable'
+  readonly reason: 'BelongsToAnother' | 'Refused' | 'Unreachable' | 'DatastoreLocked'
   readonly message: string
 }
 
@@ -43,9 +47,21 @@ export class OwnedObjects {
   /** left alone, as its annotation asks */
   readonly #ignored = new Set<string>()
   #troubles: readonly Trouble[] = []
+  #leftAlone: string[] = []
+  readonly #writes = new Map<string, number>()
 
   constructor(options: OwnedObjectsOptions) {
     this.#options = options
+  }
+
+  /** What would be taken away, if its annotation did not ask to leave it. */
+  get leftAlone(): readonly string[] {
+    return this.#leftAlone
+  }
+
+  /** By kind: how many objects were made, changed or deleted. */
+  get writes(): ReadonlyMap<string, number> {
+    return this.#writes
   }
 
   get troubles(): readonly Trouble[] {
@@ -71,8 +87,9 @@ export class OwnedObjects {
     this.#applied.clear()
   }
 
+  /** As they are rendered; the label that says whose they are is added here. */
   setDesired(objects: readonly ApiObject[]): void {
-    this.#desired = new Map(objects.map((object) => [textOf(object), object]))
+    this.#desired = new Map(objects.map((object) => [textOf(object), managed(object)]))
   }
 
   /** What the server has now, of any object; undefined: it is gone. */
@@ -98,13 +115,20 @@ export class OwnedObjects {
 
   /** Takes away what is ours and no longer rendered, once all that is rendered is there. A namespace stays: others'
    * objects may be in it. */
-  async prune(present: Iterable<ApiObject>, signal: AbortSignal): Promise<void> {
+  async prune(present: Iterable<ApiObject>, mayAct: () => boolean, signal: AbortSignal): Promise<void> {
+    this.#leftAlone = []
     if (!this.complete) return
     const troubles: Trouble[] = []
-    for (const object of present) {
+    // by the role that a binding gives secrets are deleted
+    for (const object of [...present].sort((a, b) => rankOf(a) - rankOf(b))) {
       const key = textOf(object)
       if (this.#desired.has(key) || object.kind === 'Namespace' || ownedFields(object) === '') continue
-      if (object.metadata.deletionTimestamp !== undefined || isIgnored(object)) continue
+      if (object.metadata.deletionTimestamp !== undefined) continue
+      if (isIgnored(object)) {
+        this.#leftAlone.push(key)
+        continue
+      }
+      if (!mayAct()) break
       const trouble = await troubleOf(key, () => this.#take(object, signal))
       if (trouble !== undefined) troubles.push(trouble)
     }
@@ -115,9 +139,10 @@ export class OwnedObjects {
     const { uid } = object.metadata
     try {
       await this.#options.client.delete(namedOf(object), { signal, ...(uid === undefined ? {} : { preconditions: { uid } }) })
+      this.#count(object)
       this.#options.log.info({ object: textOf(object) }, 'object.pruned')
     } catch (thrown) {
-      if (!isRefused(thrown, 'NotFound')) throw thrown
+      if (!isAbsent(thrown)) throw thrown
     }
   }
 
@@ -128,7 +153,7 @@ export class OwnedObjects {
 
   async #put(key: string, object: ApiObject, signal: AbortSignal): Promise<Trouble | undefined> {
     const { client, log } = this.#options
-    const found = await this.#found(object, signal)
+    const found = await getOrNone(client, namedOf(object), { signal })
     if (found !== undefined && isIgnored(found)) {
       this.#ignored.add(key)
       return undefined
@@ -141,20 +166,18 @@ export class OwnedObjects {
         reason: 'BelongsToAnother',
         message: `${key} belongs to ${owner}; with the label ${MANAGED_BY}: ${FIELD_MANAGER} it is ours`,
       }
-    const made = await client.apply(object, { fieldManager: FIELD_MANAGER, force: true, signal })
-    if (made.metadata.resourceVersion !== found?.metadata.resourceVersion)
+    const isThere = found !== undefined && isAppliedAlready(object, found)
+    const made = isThere ? found : await client.apply(object, { fieldManager: FIELD_MANAGER, force: true, signal })
+    if (made.metadata.resourceVersion !== found?.metadata.resourceVersion) {
+      this.#count(object)
       log.info({ object: key }, found === undefined ? 'object.created' : 'object.changed')
+    }
     this.#applied.set(key, { wanted: JSON.stringify(object), fields: ownedFields(made), generation: made.metadata.generation ?? 0 })
     return undefined
   }
 
-  async #found(object: ApiObject, signal: AbortSignal): Promise<ApiObject | undefined> {
-    try {
-      return await this.#options.client.get(namedOf(object), { signal })
-    } catch (thrown) {
-      if (isRefused(thrown, 'NotFound')) return undefined
-      throw thrown
-    }
+  #count({ kind }: ApiObject): void {
+    this.#writes.set(kind, (this.#writes.get(kind) ?? 0) + 1)
   }
 }
 
@@ -163,10 +186,20 @@ export async function troubleOf(object: string, request: () => Promise<Trouble |
   try {
     return await request()
   } catch (thrown) {
+    if (thrown instanceof DatastoreLockedError) return { object, reason: 'DatastoreLocked', message: errorText(thrown) }
     if (thrown instanceof UnreachableError) return { object, reason: 'Unreachable', message: errorText(thrown) }
     if (thrown instanceof ApiError) return { object, reason: 'Refused', message: errorText(thrown) }
     throw thrown
   }
+}
+
+function managed(object: ApiObject): ApiObject {
+  const labels = { ...object.metadata.labels, [MANAGED_BY]: FIELD_MANAGER }
+  return { ...object, metadata: { ...object.metadata, labels } }
+}
+
+function rankOf({ kind }: ApiObject): number {
+  return kind === 'Secret' ? 0 : 1
 }
 
 function isIgnored({ metadata }: ApiObject): boolean {

@@ -1,87 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What there is to be, from what the cluster says. Layer: operator (pure). */
+/** What an Installation asks for, and where. Layer: operator (pure). */
+import { fieldsOf, isObject } from '#lib/base/object.ts'
 import { FieldError } from '#lib/kube/parse/fields.ts'
 import type { ApiObject } from '#lib/api/resource.ts'
-import { clusterTypeOf } from '#lib/kube/objects/cluster-information.ts'
 import { installationSpec } from '#lib/kube/schema/installation.ts'
 import { computeInstallation, type Computed, type ClusterFacts, type InstallationSpec } from '#lib/render/computed.ts'
-import { imageOf } from '#lib/render/image.ts'
-import type { Endpoint } from '#lib/render/input.ts'
-import { renderNamespace, renderNode } from '#lib/render/render.ts'
-import type { Provider } from '#lib/render/providers.ts'
-import { FIELD_MANAGER, MANAGED_BY } from '../objects/owned-fields.ts'
 
-export interface DesiredInput {
-  readonly installation: ApiObject
-  readonly facts: ClusterFacts
-  readonly endpoint: Endpoint | undefined
-  readonly systemNamespace: string
-  readonly version: string
-}
-
-export interface Desired {
+export interface Asked {
   readonly computed: Computed
   readonly pools: NonNullable<InstallationSpec['netplaneNetwork']>['ipPools']
-  readonly objects: readonly ApiObject[]
 }
 
-/** Throws FieldError where the spec cannot be read, or asks for what is not there. */
-export function desiredOf({ installation, facts, endpoint, systemNamespace, version }: DesiredInput): Desired {
-  const spec = readSpec(installation)
-  refuse(spec, facts)
-  const computed = computeInstallation(spec, facts)
-  const input = { namespace: systemNamespace, image: imageOf(computed, version), computed, endpoint }
-  return {
-    computed,
-    pools: spec.netplaneNetwork?.ipPools ?? [],
-    objects: [renderNamespace(systemNamespace), ...renderNode(input)].map(managed),
+/** Throws FieldError, with the value that stands there, where the spec cannot be read or asks for what is not there. */
+export function readInstallation(installation: ApiObject, facts: ClusterFacts): Asked {
+  try {
+    const spec = readSpec(installation['spec'], 'spec')
+    const computed = computeInstallation(spec, facts)
+    refuse(spec, computed)
+    return { computed, pools: spec.netplaneNetwork?.ipPools ?? [] }
+  } catch (thrown) {
+    throw thrown instanceof FieldError ? withValue(thrown, installation) : thrown
   }
 }
 
-/** What this version cannot do yet. Throws FieldError for the first of it. */
-function refuse({ netplaneNetwork, nodeUpdateStrategy, controllerPods, provider }: InstallationSpec, facts: ClusterFacts): void {
-  const is = provider ?? facts.provider
+/** A field that is missing, or has parts, is known by its path alone. */
+function withValue({ path, reason }: FieldError, installation: ApiObject): FieldError {
+  const keys = path.split(/[.[\]]+/).filter((key) => key !== '')
+  const value = keys.reduce<unknown>(
+    (at, key) => (Array.isArray(at) ? (at as readonly unknown[])[Number(key)] : fieldsOf(at)[key]),
+    installation,
+  )
+  if (!['string', 'number', 'boolean'].includes(typeof value)) return new FieldError(path, reason)
+  return new FieldError(path, `${reason}; it is ${JSON.stringify(value)}`)
+}
+
+/** Of an Installation that goes: a spec that cannot be read is no reason to keep what is installed. */
+export function readLeaving({ spec, status }: ApiObject, facts: ClusterFacts): Computed {
+  const before = isObject(status) ? status['computed'] : undefined
+  for (const [raw, field] of [
+    [spec, 'spec'],
+    [before, 'status.computed'],
+  ] as const)
+    try {
+      return computeInstallation(readSpec(raw, field), facts)
+    } catch (thrown) {
+      if (!(thrown instanceof FieldError)) throw thrown
+    }
+  return computeInstallation(installationSpec.read({}), facts)
+}
+
+/** What is not ours to do. Throws FieldError for the first of it. */
+function refuse({ netplaneNetwork }: InstallationSpec, { cni }: Computed): void {
+  const isOwn = cni === 'Netplane' || cni === 'Local'
+  const others = `is the other plugin's where spec.cni.type is ${cni}`
   const asked: readonly (readonly [boolean, string, string])[] = [
-    [netplaneNetwork?.linuxDataplane !== 'BPF', 'netplaneNetwork.linuxDataplane', 'must be BPF: this version has no Standard mode'],
-    [is === 'OpenShift' || is === 'MKE', 'provider', `${is} is not supported by this version`],
-    [netplaneNetwork?.mtu !== undefined, 'netplaneNetwork.mtu', 'this version finds it out by itself'],
-    [netplaneNetwork?.hostPorts === 'Disabled', 'netplaneNetwork.hostPorts', 'must be Enabled in this version'],
-    [netplaneNetwork?.kubeProxyManagement === 'Enabled', 'netplaneNetwork.kubeProxyManagement', 'must be Disabled in this version'],
-    [nodeUpdateStrategy?.canary !== undefined, 'nodeUpdateStrategy.canary', 'is not supported by this version'],
-    [controllerPods !== undefined, 'controllerPods', 'there are no controllers in this version'],
+    [netplaneNetwork?.mtu !== undefined && !isOwn, 'netplaneNetwork.mtu', others],
+    [netplaneNetwork?.hostPorts === 'Disabled' && !isOwn, 'netplaneNetwork.hostPorts', others],
   ]
   const found = asked.find(([isAsked]) => isAsked)
   if (found !== undefined) throw new FieldError(`spec.${found[1]}`, found[2])
 }
 
-function readSpec(installation: ApiObject): InstallationSpec {
+/** Throws FieldError with a path below `field`. */
+function readSpec(raw: unknown, field: string): InstallationSpec {
   try {
-    return installationSpec.read(installation['spec'] ?? {})
+    return installationSpec.read(raw ?? {})
   } catch (thrown) {
-    throw thrown instanceof FieldError ? thrown.under('spec') : thrown
+    throw thrown instanceof FieldError ? thrown.under(field) : thrown
   }
-}
-
-function managed(object: ApiObject): ApiObject {
-  const { labels } = object.metadata
-  return { ...object, metadata: { ...object.metadata, labels: { ...labels, [MANAGED_BY]: FIELD_MANAGER } } }
-}
-
-const PROVIDERS_BY_TYPE: readonly (readonly [string, Provider])[] = [
-  ['openshift', 'OpenShift'],
-  ['aks', 'AKS'],
-  ['eks', 'EKS'],
-  ['mke', 'MKE'],
-  ['rke2', 'RKE2'],
-  ['kops', 'KOPS'],
-]
-
-/** From the server's version and the labels of any node. */
-export function providerOf(version: string, nodes: Iterable<ApiObject>): Provider {
-  for (const { metadata } of nodes) {
-    const types = clusterTypeOf(version, new Map(Object.entries(metadata.labels ?? {}))).split(',')
-    const found = PROVIDERS_BY_TYPE.find(([type]) => types.includes(type))
-    if (found !== undefined) return found[1]
-  }
-  return 'Generic'
 }

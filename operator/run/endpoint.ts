@@ -4,7 +4,7 @@ import { isIP } from 'node:net'
 import { isObject } from '#lib/base/object.ts'
 import type { ApiObject } from '#lib/api/resource.ts'
 import { ENDPOINT_MAP, type Endpoint } from '#lib/render/input.ts'
-import type { Cause } from '../status/rollout.ts'
+import type { Cause } from '#lib/control/rollout.ts'
 
 const HOST_NAME = /^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*\.?$/
 
