@@ -2,12 +2,13 @@
 /** What a command comes to, and how problems of manifests are reported. Layer: cli (pure). */
 import { rejectedText } from '#lib/base/result.ts'
 import type { Problem } from '#lib/store/source.ts'
+import type { EXIT } from './exit-codes.ts'
 
 export interface CommandResult {
   readonly text: string
   /** for standard error: whole lines */
   readonly warnings: string
-  readonly exitCode: 0 | 1
+  readonly exitCode: typeof EXIT.done | typeof EXIT.failed
 }
 
 export interface ProblemRecord {
@@ -28,6 +29,7 @@ export function problemText({ place, rejected }: Problem): string {
   return `${place === undefined ? '' : `${place}: `}${rejectedText(rejected)}`
 }
 
-export function linesText(lines: readonly string[]): string {
-  return lines.map((line) => `${line}\n`).join('')
+/** Those that are undefined are left out. */
+export function linesText(lines: readonly (string | undefined)[]): string {
+  return lines.map((line) => (line === undefined ? '' : `${line}\n`)).join('')
 }

@@ -7,14 +7,13 @@ import { conntrack } from './bpf/conntrack.ts'
 import { counters } from './bpf/counters.ts'
 import { nat } from './bpf/nat.ts'
 import { routes } from './bpf/routes.ts'
+import { flowsCommand } from './flows/order.ts'
+import { installCommands, type InstallOrder } from './install/order.ts'
+import type { Flag } from './given.ts'
+import { migrateCommands, type MigrateOrder } from './migrate/order.ts'
 import { printerOf, type Printer } from './report.ts'
-
-export interface Flag {
-  readonly name: string
-  /** what follows it: "DIR"; undefined: nothing */
-  readonly value?: string
-  readonly about: string
-}
+import { upgradeCommands, type UpgradeOrder } from './upgrade/order.ts'
+import { clusterCommands, CONNECTION_FLAGS, flagGroups } from './resources/commands.ts'
 
 export interface Command {
   readonly name: string
@@ -29,7 +28,7 @@ const FILTERS: readonly Flag[] = [
   { name: 'proto', value: 'PROTO', about: 'tcp, udp, icmp, icmpv6 or a number' },
 ]
 
-/** Those of every command but version. */
+/** Those of every command about a node or flows. */
 export const COMMON: readonly Flag[] = [
   { name: 'json', about: 'JSON instead of a table' },
   { name: 'pins', value: 'DIR', about: `where the agent pins its maps (default: ${DEFAULT_PIN_DIR})` },
@@ -44,7 +43,16 @@ const HEALTH: Flag = { name: 'agent', value: 'HOST:PORT', about: `where the agen
 
 /** One that is asked about flows or the node, not about maps. */
 export interface QuestionCommand {
-  readonly name: 'explain' | 'policy check' | 'node status' | 'node bundle'
+  readonly name:
+    | 'explain'
+    | 'flows'
+    | 'policy check'
+    | 'node status'
+    | 'node checksystem'
+    | 'node bundle'
+    | InstallOrder['kind']
+    | MigrateOrder['kind']
+    | UpgradeOrder['kind']
   readonly about: string
   /** what it takes besides flags */
   readonly words: string
@@ -69,6 +77,7 @@ export const questions: readonly QuestionCommand[] = [
       AGENT,
     ],
   },
+  flowsCommand,
   {
     name: 'policy check',
     about: 'what is wrong with policies, whom they select, and which flows they change',
@@ -78,7 +87,25 @@ export const questions: readonly QuestionCommand[] = [
       { name: 'flows', value: 'FILE', about: "lines like 'tcp ns/pod > ns/pod:port'" },
     ],
   },
-  { name: 'node status', about: 'what the agent says of this node; exit code 1 unless it is ready', words: '', flags: [HEALTH] },
+  {
+    name: 'node status',
+    about: 'what the agent says of this node; exit code 1 unless it is ready',
+    words: '',
+    flags: [
+      HEALTH,
+      { name: 'node', value: 'NAME', about: 'asks the cluster for the NodeNetwork of this name as well' },
+      ...CONNECTION_FLAGS,
+    ],
+  },
+  {
+    name: 'node checksystem',
+    about: 'what this node lacks for Netplane; changes nothing; exit code 1 if something is in the way',
+    words: '',
+    flags: [
+      { name: 'cni', value: 'TYPE', about: 'who plugs pods in: Netplane (default), Local, Chained, None' },
+      { name: 'vxlan-port', value: 'PORT', about: 'of the tunnel between nodes (default: 4789)' },
+    ],
+  },
   {
     name: 'node bundle',
     about: 'all of this node in one file, to find out what is wrong, with or without an agent; no secrets',
@@ -90,6 +117,9 @@ export const questions: readonly QuestionCommand[] = [
       HEALTH,
     ],
   },
+  ...installCommands,
+  ...migrateCommands,
+  ...upgradeCommands,
 ]
 
 export const commands: readonly Command[] = [
@@ -106,10 +136,22 @@ export const commands: readonly Command[] = [
 ]
 
 export function usage(): string {
-  const part = (head: string, { about, flags }: Pick<Command, 'about' | 'flags'>): string =>
-    [line(head, about), ...flags.map(flagLine)].join('\n')
+  return `${clusterUsage()}\n${nodeUsage()}`
+}
+
+export function clusterUsage(): string {
   return [
-    "netplanectl: what is in this node's data plane, and what becomes of flows (root, but for --resources and policy check)",
+    'netplanectl: the objects of a cluster, by its API server',
+    '',
+    ...clusterCommands.map(({ name, usage: takes, ...command }) => part(`${name} ${takes}`.trim(), command)),
+    ...flagGroups.flatMap(({ heading, flags }) => ['', `  ${heading}`, ...flags.map(flagLine)]),
+    '',
+  ].join('\n')
+}
+
+export function nodeUsage(): string {
+  return [
+    "netplanectl: what is in this node's data plane, and what becomes of flows (root, but for --resources, policy check, install, migrate and upgrade)",
     '',
     ...commands.map((command) => part(command.name, command)),
     ...questions.map((question) => part(`${question.name} ${question.words}`.trim(), question)),
@@ -117,15 +159,21 @@ export function usage(): string {
     '  every one of these',
     ...COMMON.map(flagLine),
     '',
-    line('version', 'of this program; needs no rights'),
+    line('--version', 'of this program, in one line'),
     '',
   ].join('\n')
 }
 
-function flagLine({ name, value, about }: Flag): string {
-  return line(`  --${name}${value === undefined ? '' : ` ${value}`}`, about)
+function part(head: string, { about, flags }: Pick<Command, 'about' | 'flags'>): string {
+  return [line(head, about), ...flags.map(flagLine)].join('\n')
+}
+
+function flagLine({ name, short, value, about }: Flag): string {
+  return line(`  ${short === undefined ? '' : `-${short}, `}--${name}${value === undefined ? '' : ` ${value}`}`, about)
 }
 
 function line(what: string, about: string): string {
-  return `  ${what.padEnd(21)}  ${about}`
+  return `  ${what.padEnd(WIDTH)}  ${about}`
 }
+
+const WIDTH = 26

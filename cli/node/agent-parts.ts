@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { errorText } from '#lib/base/errors.ts'
 import { isObject } from '#lib/base/object.ts'
 import { agentPage } from '../agent.ts'
-import type { Part } from './collect.ts'
+import type { Part } from '../bundle/collect.ts'
 import { jsonText } from './maps.ts'
 import { toolText } from './tools.ts'
 

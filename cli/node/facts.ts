@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { libbpfVersion, possibleCpus, ticksPerSecond } from '#native'
 import { errorCode, errorText } from '#lib/base/errors.ts'
 import { packageVersion } from '#lib/base/os/package.ts'
-import type { Part } from './collect.ts'
+import type { Part } from '../bundle/collect.ts'
 import { jsonText } from './maps.ts'
 
 /** What forwarding depends on, below /proc/sys. */

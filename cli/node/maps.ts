@@ -17,7 +17,7 @@ import { PinnedTables } from '../pins.ts'
 import { printerOf, type Printer } from '../report.ts'
 import { NO_NAMES } from '../rules.ts'
 import type { Tables } from '../map-tables.ts'
-import type { Part } from './collect.ts'
+import type { Part } from '../bundle/collect.ts'
 import { plain } from './rows.ts'
 
 /** Tables with more are counted; of these so many rows are shown. */

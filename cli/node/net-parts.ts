@@ -7,7 +7,7 @@ import { toolRunner } from '#lib/base/os/run-tool.ts'
 import { findFirewalls } from '#agent/node/firewall/detect.ts'
 import { ownDevices } from '#agent/node/firewall/pod-devices.ts'
 import { legacyTables } from '#agent/node/firewall/legacy.ts'
-import type { Part } from './collect.ts'
+import type { Part } from '../bundle/collect.ts'
 import { jsonText } from './maps.ts'
 import { toolText } from './tools.ts'
 

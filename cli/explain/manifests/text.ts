@@ -62,10 +62,11 @@ function reasonText(outcomes: readonly Outcome[]): string {
   return outcomes.length === 1 && first !== undefined && first.reason !== null ? `: ${first.reason}` : ''
 }
 
-function translationLines({ node, service, frontend, nodePort, choice, backends }: Translation): readonly string[] {
+function translationLines({ node, service, frontend, nodePort, by, choice, backends }: Translation): readonly string[] {
   const kind = nodePort ? 'node port ' : ''
+  const server = by === 'Netplane' ? '' : ` by ${by}`
   return [
-    `  service: ${service}, ${kind}${frontend}, at ${node}, for ${choice}: ${backends.length === 0 ? 'no backend' : countText(backends.length, 'backend')}`,
+    `  service: ${service}, ${kind}${frontend}, at ${node}${server}, for ${choice}: ${backends.length === 0 ? 'no backend' : countText(backends.length, 'backend')}`,
   ]
 }
 

@@ -3,10 +3,12 @@
  * (pure). */
 import {
   ADDR_EXTERNAL,
+  ADDR_LOCAL_POD,
   ADDR_SERVICE,
   FRONTEND_INSIDE_LOCAL,
   FRONTEND_NODE_PORT,
   FRONTEND_OUTSIDE_LOCAL,
+  FRONTEND_PODS,
   FRONTEND_RANGES,
   STRAY_DROP,
   STRAY_PASS,
@@ -32,6 +34,8 @@ export interface Translation {
   /** "10.96.0.1:80/TCP" */
   readonly frontend: string
   readonly nodePort: boolean
+  /** kube-proxy: in Standard mode, of what no pod of the node sends; it chooses among endpoints by rules of its own */
+  readonly by: 'Netplane' | 'kube-proxy'
   /** from which list it chooses: as this node's pods and processes do, or as the network does */
   readonly choice: 'inside' | 'outside'
   /** one of these is chosen */
@@ -66,11 +70,16 @@ export function translate(
     service: frontend.service,
     frontend: `${hostPort(formatAddr(dst), dport)}/${protocolText(protocol)}`,
     nodePort: (frontend.value.flags & FRONTEND_NODE_PORT) !== 0,
+    by: (frontend.value.flags & FRONTEND_PODS) !== 0 && !isFromPod(node, packet, inside) ? 'kube-proxy' : 'Netplane',
     choice: inside ? 'inside' : 'outside',
     backends: backends.map(({ addr, port }) => backendText(world, addr, port)),
   }
   const packets = backends.map(({ addr, port }) => ({ ...packet, dst: addr, dport: port }))
   return { translation, stop: stopAt(node, frontend, { packet, inside, isEmpty: backends.length === 0 }), packets }
+}
+
+function isFromPod(node: NodeView, { src }: Packet, inside: boolean): boolean {
+  return inside && node.addr(src)?.kind === ADDR_LOCAL_POD
 }
 
 export function backendText(world: ExplainedCluster, addr: Addr, port: number): BackendText {

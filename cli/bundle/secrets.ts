@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Takes out what only its owner may know, wherever it may have got in. Layer: cli (pure). */
 
-const GONE = '[left out]'
+export const GONE = '[left out]'
 
 /** Each with what stays of it. */
 const SECRETS: readonly (readonly [RegExp, string])[] = [

@@ -12,6 +12,8 @@ export interface Part {
   readonly about: string
   /** throws with the reason why there is nothing */
   readonly read: () => Promise<string> | string
+  /** secrets were left out field by field: as text it would lose its form */
+  readonly isClean?: true
 }
 
 export type Collected = Pick<Part, 'name' | 'about'> & { readonly text: string; readonly remark: string }
@@ -25,15 +27,22 @@ export interface Bounds {
 /** Of files that only grow the end is wanted, of all others the beginning. */
 const ENDS = /^log\//
 
+/** The remark of a part that has been read and has nothing, as the log of a quiet container. */
+const EMPTY = 'empty'
+
+export function isMissing({ text, remark }: Collected): boolean {
+  return text === '' && remark !== EMPTY
+}
+
 /** In the order of the parts; one without text has the reason in its remark. */
 export async function collect(parts: readonly Part[], bounds: Bounds, clock: Pick<Clock, 'now' | 'after'>): Promise<Collected[]> {
   const end = clock.now() + bounds.wholeMs
   const collected: Collected[] = []
   for (const part of parts) {
-    const { name, about } = part
+    const { name, about, isClean } = part
     const left = Math.min(bounds.partMs, end - clock.now())
     const read = left <= 0 ? { text: '', remark: 'not read: there was no time left' } : await attempt(part, left, clock)
-    const { text, remark } = cut(withoutSecrets(read.text), { name, most: bounds.partBytes })
+    const { text, remark } = cut(isClean === true ? read.text : withoutSecrets(read.text), { name, most: bounds.partBytes })
     collected.push({ name, about, text, remark: [read.remark, remark].filter((one) => one !== '').join('; ') })
   }
   return collected
@@ -50,7 +59,7 @@ async function attempt(
   })
   try {
     const text = await Promise.race([Promise.resolve().then(read), late])
-    return { text, remark: text === '' ? 'empty' : '' }
+    return { text, remark: text === '' ? EMPTY : '' }
   } catch (thrown) {
     return { text: '', remark: `not read: ${withoutSecrets(errorText(thrown))}` }
   } finally {
