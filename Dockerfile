@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# One image, several entry points: netplane-agent (started by netplane-start), netplane-mounts, netplane-operator, netplanectl. amd64 and arm64:
+# One image, several entry points: netplane-agent (started by netplane-start), netplane-mounts, netplane-datastore, netplane-operator, netplane-controllers, netplanectl. amd64 and arm64:
 #   docker buildx build --platform linux/amd64,linux/arm64 -t netplane:3.31.5 .
 # Which packages and files it has is said in scripts/image alone; `make image` makes the same root file system without Docker.
 FROM debian:12-slim AS build

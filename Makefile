@@ -13,18 +13,19 @@ BPF_FLAGS := -g -O2 -fno-strict-aliasing -target bpf -mcpu=v2 -Wall -Wextra -Wer
 BPF_OBJECTS := $(patsubst %.bpf.c,%.bpf.o,$(wildcard bpf/*.bpf.c bench/*.bpf.c)) bpf/host.floor.bpf.o bpf/workload.floor.bpf.o bpf/xdp.floor.bpf.o
 ADDON := build/Release/netplane_native.node
 SHIM := build/netplane-cni
-TS_SOURCES := $(shell find agent lib lab demo cli operator bench soak testkit native -name '*.ts' 2>/dev/null)
+DATASTORE := build/netplane-datastore
+TS_SOURCES := $(shell find agent lib lab demo cli operator controllers flows upgrade bench soak testkit native -name '*.ts' 2>/dev/null)
 
 # In the order in which `make soak` runs them: the first have seeds.
 SEEDED_FORMS := manifests pods frames mutants
-SOAK_FORMS := $(SEEDED_FORMS) fuzz kubernetes kernels
+SOAK_FORMS := $(SEEDED_FORMS) fuzz lifecycle upgrade kubernetes kernels
 MINUTES ?= 10
 
 # What the quick loop remembers between its runs.
 CACHE := .cache/check
 
 .PHONY: all image deps bpf trace native shim ts unit-deps demo check t watch test test-unit test-oracle test-kernel test-sanitized kernels bench \
-	fuzz mutate scale soak $(SOAK_FORMS:%=soak-%) kubernetes e2e types lint lint-c lint-cached format clean docs
+	fuzz mutate scale soak $(SOAK_FORMS:%=soak-%) kubernetes e2e types proto lint lint-c lint-proto lint-cached format clean docs dist
 
 all: bpf native shim ts
 
@@ -90,15 +91,18 @@ $(TRAFFIC): $(wildcard bench/tools/*.c bench/tools/*.h) | deps
 	@echo "  cc      $@"
 	@$(CC) -O2 -Wall -Wextra -Werror -o $@ $(filter %.c,$^)
 
-# Static: it runs on whatever the node has, outside of our image. CC=aarch64-linux-gnu-gcc for another machine.
-shim: $(SHIM)
-$(SHIM): cni/netplane-cni.c | deps
+# Static. The plugin runs on whatever the node has, outside of our image; the other rests in its container, and is small.
+# CC=aarch64-linux-gnu-gcc for another machine.
+shim: $(SHIM) $(DATASTORE)
+$(SHIM): cni/netplane-cni.c
+$(DATASTORE): scripts/image/netplane-datastore.c
+$(SHIM) $(DATASTORE): | deps
 	@echo "  cc      $@"
 	@mkdir -p build
 	@$(CC) -static -s -O2 -Wall -Wextra -Werror -o $@ $<
 
 ts: dist/.built
-dist/.built: $(TS_SOURCES) scripts/bundle-agent.ts tsconfig.json tsconfig.build.json node_modules/.package-lock.json
+dist/.built: $(TS_SOURCES) scripts/bundle-agent.ts scripts/bundling.ts tsconfig.json tsconfig.build.json node_modules/.package-lock.json
 	@echo "  ts      dist"
 	@$(NODE) node_modules/typescript/bin/tsc --incremental --tsBuildInfoFile dist/.tsbuildinfo -p tsconfig.build.json
 	@$(RUN) scripts/bundle-agent.ts
@@ -111,6 +115,10 @@ image: all
 	@scripts/image/rootfs packages build/image
 	@scripts/image/rootfs files build/image
 	@$(RUN) scripts/image/main.ts
+
+# netplanectl with Node inside, for machines that are no node: build/netplanectl-VERSION-linux-{amd64,arm64}.tar.gz
+dist: node_modules/.package-lock.json
+	@$(RUN) scripts/dist/main.ts
 
 demo: all
 	@scripts/install-deps.sh demo
@@ -132,7 +140,7 @@ watch: unit-deps
 	@$(RUN) test/one.ts --watch $(F)
 
 test: all unit-deps $(TRAFFIC) $(SANITIZED_ADDON)
-	@scripts/install-deps.sh demo vm go image e2e fuzz
+	@scripts/install-deps.sh demo vm go image e2e fuzz bench shells
 	@$(RUN) test/run.ts
 
 test-unit: all unit-deps
@@ -201,6 +209,19 @@ soak-fuzz: all
 	@RUNS=500000 $(MAKE) --no-print-directory test-sanitized
 soak-mutants: mutate
 soak-kernels: kernels
+# The operator of 200 nodes has nothing to do for ten minutes, and writes nothing. It is killed at 51 random moments of
+# three switches; then operator, agents and API server at 50 each, on real nodes under traffic.
+soak-lifecycle: all kubernetes
+	@scripts/install-deps.sh demo go e2e
+	@NODES=200 IDLE_SECONDS=600 $(RUN) test/one.ts test/apiserver/operator/cost.test.ts
+	@KILLS=17 $(RUN) test/one.ts test/apiserver/operator/switch.test.ts
+	@ROUNDS=25 $(RUN) test/one.ts test/cluster/operator/switch.test.ts
+# `upgrade run` is killed at 50 random moments, and at 20 of the step in which helm runs; then every version by every way of installing it.
+soak-upgrade: all kubernetes
+	@scripts/install-deps.sh demo go
+	@KILLS=50 $(RUN) test/one.ts test/apiserver/upgrade/run.test.ts
+	@KILLS=20 $(RUN) test/one.ts test/apiserver/upgrade/chart-kills.test.ts
+	@MATRIX=whole $(RUN) test/one.ts test/apiserver/upgrade/versions.test.ts
 # the newest Kubernetes of the Go module proxy in the place of the pinned one
 soak-kubernetes: all
 	@scripts/install-deps.sh demo go e2e
@@ -225,7 +246,21 @@ C_FILES = git ls-files '*.c' '*.h' '*.cc'
 NATIVE_FLAGS = -std=gnu++17 -Inode_modules/node-linux-$(ARCH)/include/node -Inode_modules/node-addon-api -DNAPI_VERSION=9 -DNAPI_CPP_EXCEPTIONS \
 	-DNODE_ADDON_API_CPP_EXCEPTIONS_ALL -DNODE_ADDON_API_DISABLE_DEPRECATED
 
-lint: types lint-c
+# Code of the messages of flows: written beside their text, and committed.
+PROTO := lib/flows/wire/goldmane
+PROTOC = PATH=$(abspath $(dir $(NODE))):$$PATH protoc --plugin=protoc-gen-es=node_modules/.bin/protoc-gen-es \
+	--es_opt=target=ts,erasable_syntax=true,import_extension=ts $(PROTO).proto
+proto: node_modules/.package-lock.json
+	@scripts/install-deps.sh lint
+	@$(PROTOC) --es_out=.
+
+lint-proto: node_modules/.package-lock.json
+	@scripts/install-deps.sh lint
+	@mkdir -p build/proto
+	@$(PROTOC) --es_out=build/proto
+	@cmp build/proto/$(PROTO)_pb.ts $(PROTO)_pb.ts || { echo "$(PROTO)_pb.ts is not what $(PROTO).proto says: make proto" >&2; exit 1; }
+
+lint: types lint-c lint-proto
 	@$(NODE) node_modules/eslint/bin/eslint.js .
 	@$(NODE) node_modules/prettier/bin/prettier.cjs --check --log-level warn .
 	@clang-tidy-19 --quiet $$(git ls-files 'native/*.cc') -- $(NATIVE_FLAGS) 2>/dev/null
@@ -235,7 +270,7 @@ lint-c:
 	@$(C_FILES) | xargs clang-format-19 --dry-run --Werror
 
 # Of files that have not changed it believes what it found in them before, whatever they import: lint, which CI runs, does not.
-lint-cached: node_modules/.package-lock.json lint-c
+lint-cached: node_modules/.package-lock.json lint-c lint-proto
 	@$(NODE) node_modules/eslint/bin/eslint.js --cache --cache-strategy content --cache-location $(CACHE)/eslint .
 	@$(NODE) node_modules/prettier/bin/prettier.cjs --check --log-level warn --cache --cache-strategy content --cache-location $(CACHE)/prettier .
 

@@ -2,7 +2,7 @@
 import tseslint from 'typescript-eslint'
 
 export default tseslint.config(
-  { ignores: ['dist/**', 'build/**', 'node_modules/**', '.cache/**', '**/*.js', '**/*.mjs', '**/*.d.ts'] },
+  { ignores: ['dist/**', 'build/**', 'node_modules/**', '.cache/**', '**/*.js', '**/*.mjs', '**/*.d.ts', '**/*_pb.ts'] },
   ...tseslint.configs.strictTypeChecked,
   {
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },

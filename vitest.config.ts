@@ -4,6 +4,8 @@
 import { defineConfig } from 'vitest/config'
 import { isLong } from './test/cluster/length.ts'
 
+/** a failed comparison of texts is told whole: of a run elsewhere it is all there is */
+const chaiConfig = { truncateThreshold: 0 }
 const resolve = { conditions: ['source'] }
 const ssr = { resolve: { conditions: ['source'] } }
 
@@ -14,6 +16,7 @@ export default defineConfig({
         resolve,
         ssr,
         test: {
+          chaiConfig,
           name: 'unit',
           include: ['test/**/*.test.ts'],
           exclude: ['test/native/**', 'test/kernel/**', 'test/apiserver/**', 'test/lab/**', 'test/cluster/**'],
@@ -29,6 +32,7 @@ export default defineConfig({
         resolve,
         ssr,
         test: {
+          chaiConfig,
           name: 'kernel',
           include: ['test/native/**/*.test.ts', 'test/kernel/**/*.test.ts'],
           globalSetup: 'test/kernel/own-namespace.ts',
@@ -41,6 +45,7 @@ export default defineConfig({
         resolve,
         ssr,
         test: {
+          chaiConfig,
           name: 'api',
           include: ['test/apiserver/**/*.test.ts'],
           globalSetup: 'test/kernel/own-namespace.ts',
@@ -53,6 +58,7 @@ export default defineConfig({
         resolve,
         ssr,
         test: {
+          chaiConfig,
           name: 'lab',
           include: ['test/lab/**/*.test.ts'],
           fileParallelism: false,
@@ -64,8 +70,9 @@ export default defineConfig({
         resolve,
         ssr,
         test: {
+          chaiConfig,
           name: 'e2e',
-          include: ['test/cluster/*.test.ts', ...(isLong ? ['test/cluster/long/*.test.ts'] : [])],
+          include: ['test/cluster/{,operator/}*.test.ts', ...(isLong ? ['test/cluster/long/*.test.ts'] : [])],
           globalSetup: 'test/cluster/setup.ts',
           fileParallelism: false,
           testTimeout: 180_000,

@@ -87,7 +87,13 @@ export function nodeNetwork(at: number): object {
     apiVersion: 'netplane.io/v3',
     kind: 'NodeNetwork',
     metadata: { name: `node-${at}` },
-    spec: { addresses: [nodeAddress(at)], podCIDRs: [], subnets: ['192.168.77.0/24'], labels: NODE_LABELS },
+    spec: {
+      addresses: [nodeAddress(at)],
+      podCIDRs: [],
+      subnets: ['192.168.77.0/24'],
+      labels: NODE_LABELS,
+      interfaces: [{ name: 'eth0', addresses: [nodeAddress(at)] }],
+    },
   }
 }
 

@@ -9,11 +9,11 @@ import { readFacts } from './base/facts.ts'
 import type { BenchOptions } from './base/options.ts'
 import { HELP, PARTS, parseOptions } from './base/options.ts'
 import { runPart } from './base/run-part.ts'
-import { controlResults, lossResults, mergeLoss, packetResults, parseResults, pathResults } from './base/results.ts'
+import { controlResults, flowsResults, lossResults, mergeLoss, packetResults, parseResults, pathResults } from './base/results.ts'
 import type { Results } from './base/results.ts'
 import { packageRoot } from '#lib/base/os/package.ts'
 import { asText, factsLine, tablesOf } from './base/tables.ts'
-import type { ControlFigure, ListFigure, PolicyFigure } from './control/result.ts'
+import type { ControlFigure, FlowsFigure, ListFigure, PolicyFigure } from './control/result.ts'
 import type { LossFigure } from './loss/result.ts'
 import type { PacketFigure } from './packet/result.ts'
 import type { RatioFigure } from './path/result.ts'
@@ -65,6 +65,16 @@ async function policyPart(quick: boolean): Promise<PolicyFigure[]> {
   })
 }
 
+async function flowsPart(): Promise<FlowsFigure[]> {
+  return await runPart<FlowsFigure>({
+    part: 'control/flows',
+    args: [],
+    isolated: true,
+    timeoutMs: MINUTE,
+    fields: ['flows', 'eventUs', 'entryUs', 'memoryMb'],
+  })
+}
+
 /** Rounds, ms of a slice. */
 async function pathPart(quick: boolean): Promise<RatioFigure[]> {
   return await runPart<RatioFigure>({
@@ -100,6 +110,7 @@ async function measure(options: BenchOptions): Promise<Results> {
   }
   const packets = await asked('packet', packetPart)
   const control = controlResults(await asked('control', controlPart), await asked('control', policyPart), await asked('control', listPart))
+  const flows = flowsResults(await asked('control', flowsPart))
   const path = pathResults(await asked('path', pathPart))
   const loss = lossResults(await asked('loss', (quick) => lossPart(quick, options.runs)))
   const packet = packetResults(packets)
@@ -108,7 +119,7 @@ async function measure(options: BenchOptions): Promise<Results> {
     facts: readFacts(),
     packet: packet.packet,
     path: path.path,
-    control: control.control,
+    control: { ...control.control, ...flows },
     loss: loss.loss,
     noise: { load: [before, loadavg()[0] ?? 0], packet: packet.noise, path: path.noise, control: control.noise, loss: loss.noise },
   }

@@ -3,9 +3,10 @@
  * Layer: lab. */
 import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
+import { mapLimited } from '#lib/base/async/map-limited.ts'
 import { Agents } from './processes/agents.ts'
 import { build } from './network/build.ts'
-import { mapLimit, mustRun, runCommand, type CommandOptions, type Outcome } from './processes/command.ts'
+import { mustRun, runCommand, type CommandOptions, type Outcome } from './processes/command.ts'
 import { takeDown, type Leftover } from './network/down.ts'
 import { LabError } from './errors.ts'
 import { takeInventory } from './network/inventory.ts'
@@ -98,7 +99,7 @@ export class Lab implements AsyncDisposable {
   /** Starts all that do not run. */
   async startAgents(wait: boolean): Promise<void> {
     const agents = this.agents
-    await mapLimit(this.topology.nodes, 2, async (node) => {
+    await mapLimited(this.topology.nodes, 2, async (node) => {
       await agents.start(node.name)
       if (wait) await agents.waitReady(node.name)
     })

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What a lab consists of and how it is, for people and for programs. Layer: lab. */
+import { mapLimited } from '#lib/base/async/map-limited.ts'
 import { Agents } from './processes/agents.ts'
-import { mapLimit } from './processes/command.ts'
 import { netnsExists } from './network/netns.ts'
 import { holderInPlace } from './processes/place-holders.ts'
 import { listeningServer } from './processes/servers.ts'
@@ -43,7 +43,7 @@ export interface LabStatus {
 export async function statusOf(state: LabState): Promise<LabStatus> {
   const { topology, options } = state
   const agents = new Agents(topology, options)
-  const nodes = await mapLimit(topology.nodes, 4, async (node): Promise<NodeStatus> => {
+  const nodes = await mapLimited(topology.nodes, 4, async (node): Promise<NodeStatus> => {
     const holder = holderInPlace(topology.lab, node)
     const pid = holder === undefined ? undefined : agents.pid(node.name)
     const agent = pid === undefined ? undefined : { pid, ...(await agents.readiness(node.name)) }

@@ -4,28 +4,18 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { build } from 'esbuild'
-import { packageRoot } from '#lib/base/os/package.ts'
+import { BUNDLED, inPackage, PARTS } from './bundling.ts'
 
-const outdir = join(packageRoot(), 'dist/agent')
-const PARTS = 'parts'
+const outdir = inPackage('dist/agent')
 
 await rm(join(outdir, PARTS), { recursive: true, force: true })
 await build({
-  entryPoints: [join(packageRoot(), 'agent/main.ts')],
+  ...BUNDLED,
+  entryPoints: [inPackage('agent/main.ts')],
   outdir,
-  chunkNames: `${PARTS}/[name]-[hash]`,
-  bundle: true,
-  splitting: true,
-  platform: 'node',
-  format: 'esm',
-  target: 'node24',
-  conditions: ['source'],
   // for debuggers: they find the sources where they are
   sourcemap: true,
   sourcesContent: false,
   // seldom needed, and large
   external: ['@kubernetes/client-node'],
-  // packages in the form of CommonJS ask for Node's own modules by it
-  banner: { js: "import { createRequire as requireOf } from 'node:module'\nconst require = requireOf(import.meta.url)" },
-  logLevel: 'warning',
 })

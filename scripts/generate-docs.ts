@@ -4,10 +4,15 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { configPage } from '#agent/config/docs.ts'
+import { MANIFESTS } from '#lib/render/manifests.ts'
+import { CHART } from './pages/chart/chart.ts'
 import { dropsPage } from './pages/drops.ts'
+import { findingsPage } from './pages/findings.ts'
 import { mapsPage } from './pages/maps.ts'
 import { metricsPage } from './pages/metrics.ts'
-import { customResourcesPage, nodeManifestPage, operatorCrdsPage, operatorPage } from './pages/manifests.ts'
+import { PLATFORM_PAGES } from './pages/platforms.ts'
+import { troubleshootingPage } from './pages/troubleshooting.ts'
+import { cleanupPage, customResourcesPage, nodeManifestPage, operatorCrdsPage, operatorPage } from './pages/manifests.ts'
 
 /** Path from the repository's root → text. */
 export const pages: ReadonlyMap<string, () => string | Promise<string>> = new Map<string, () => string | Promise<string>>([
@@ -18,12 +23,16 @@ export const pages: ReadonlyMap<string, () => string | Promise<string>> = new Ma
     'deploy/operator/custom-resources-enterprise.yaml',
     () => customResourcesPage('NetplaneEnterprise', { 'netplane.io/enterprise-version': 'v3.21.6' }),
   ],
-  ['deploy/manifests/netplane.yaml', () => nodeManifestPage('Netplane')],
-  ['deploy/manifests/netplane-chained.yaml', () => nodeManifestPage('Chained')],
+  ...Object.entries(CHART).map(([path, make]) => [`deploy/chart/${path}`, make] as const),
+  ...MANIFESTS.map((name) => [`deploy/manifests/${name}.yaml`, () => nodeManifestPage(name)] as const),
+  ['deploy/manifests/cleanup.yaml', cleanupPage],
   ['docs/generated/config.md', configPage],
   ['docs/generated/drops.md', dropsPage],
+  ['docs/generated/findings.md', findingsPage],
   ['docs/generated/maps.md', mapsPage],
   ['docs/generated/metrics.md', metricsPage],
+  ['docs/troubleshooting.md', troubleshootingPage],
+  ...PLATFORM_PAGES,
 ])
 
 function textOf(path: string): string | undefined {

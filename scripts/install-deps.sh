@@ -6,14 +6,15 @@ set -euo pipefail
 packages() {
   case $1 in
     build) echo clang-19 llvm-19 libbpf-dev libelf-dev zlib1g-dev linux-libc-dev g++ make python3 ca-certificates ;;
-    lint) echo clang-format-19 clang-tidy-19 ;;
+    lint) echo clang-format-19 clang-tidy-19 protobuf-compiler ;;
+    shells) echo zsh fish ;;
     fuzz) echo libclang-rt-19-dev ;;
     demo) echo iproute2 util-linux procps tcpdump iputils-ping nftables iptables bpftool curl perl-base containernetworking-plugins ;;
     vm) echo qemu-system-x86 qemu-system-arm qemu-user-static g++-aarch64-linux-gnu python3-pip kmod xz-utils file ;;
     bench) echo ethtool iperf3 ;;
     go) echo golang-go ;;
     image) echo mmdebstrap ;;
-    e2e) echo containerd runc containernetworking-plugins openssl busybox-static netcat-openbsd bind9-dnsutils iperf conntrack wget ;;
+    e2e) echo containerd runc containernetworking-plugins openssl busybox-static netcat-openbsd bind9-dnsutils iperf conntrack wget nftables iptables ;;
     *) echo "install-deps: no group $1" >&2; exit 2 ;;
   esac
 }

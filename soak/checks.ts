@@ -2,6 +2,7 @@
 /** What is looked at when the changes are over: losses, logs, leaks, and what a fresh agent finds to do.
  * Layer: soak. */
 import { isObject } from '#lib/base/object.ts'
+import { INITIAL_HEAP_MB } from '#lib/base/os/package.ts'
 import { waitFor } from '../lab/wait.ts'
 import type { Load, LoadResult } from '../lab/traffic/load.ts'
 import type { Leftover } from '../lab/network/down.ts'
@@ -60,8 +61,9 @@ export function logCheck(nodes: readonly SoakedNode[], isOurs: (line: unknown) =
   return { name: 'no agent reports an error or a difference that it did not make', faults }
 }
 
-/** What an agent may hold more than a fresh one: connections of clients, garbage that is not yet collected. */
-const SLACK: Holdings = { descriptors: 8, residentMb: 150 }
+/** What an agent may hold more than a fresh one: connections of clients, garbage that is not yet collected. In the
+ * short form it never is. */
+const SLACK: Holdings = { descriptors: 8, residentMb: INITIAL_HEAP_MB }
 
 /** The least it held in the last half of the time counts: garbage comes and goes, what leaks stays. */
 export function holdingsCheck(survivor: string, samples: readonly Holdings[], fresh: Holdings): Check {

@@ -11,6 +11,7 @@ export const packetGoals: Readonly<Record<string, number>> = {
   'nodeport-local.est': 180,
   'nodeport-local.reply': 200,
   'nodeport-remote.second': 200,
+  accounting: 8,
   'pod-pod.new': 550,
   'pod-pod.new.used': 620,
   'clusterip.new': 850,
@@ -86,6 +87,8 @@ export const controlGoals: Readonly<Record<string, number>> = {
   'list_peak_mb.10k': 165,
   'policy_sync_s.10k': 5,
   'policy_pod_ms.10k': 20,
+  flow_cpu_percent: 15,
+  'flow_mb.100k': 40,
 }
 
 /** Packets and connections lost, whatever happens. */

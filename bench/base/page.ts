@@ -84,6 +84,8 @@ const CONTROL = [
 const ANY_NUMBER = [
   ['resident memory without any, MB', 'rss_mb.idle'],
   ['BPF maps of default size without any, MB', 'map_mb'],
+  ['flows that are read, 10,000 new ones a second: CPU, % of a core', 'flow_cpu_percent'],
+  ['memory for 100,000 live flows that are read, MB', 'flow_mb.100k'],
 ] as const
 
 function controlPage({ control }: Results): Table {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The form of bench/results/latest.json, and the figures put into it. Layer: bench (pure). */
-import type { ControlFigure, ListFigure, PolicyFigure } from '../control/result.ts'
+import { WINDOW_SECONDS } from '#lib/flows/flow.ts'
+import type { ControlFigure, FlowsFigure, ListFigure, PolicyFigure } from '../control/result.ts'
 import type { LossFigure, Losses } from '../loss/result.ts'
 import type { PacketFigure } from '../packet/result.ts'
 import type { Contender, Measure, RatioFigure } from '../path/result.ts'
@@ -174,6 +175,21 @@ export function controlResults(
     control[`policy_map_mb.${size}`] = rounded(figure.mapMb)
   }
   return { control, noise }
+}
+
+/** A second, and of which the table has those of the last half minute; beside them as many live ones. */
+const NEW_FLOWS = 10_000
+const LOOKED_AT = 100_000 + 30 * NEW_FLOWS
+
+export function flowsResults(figures: readonly FlowsFigure[]): Results['control'] {
+  return Object.fromEntries(
+    figures.flatMap(({ eventUs, entryUs, memoryMb }) => [
+      ['flow_event_us', rounded(eventUs, 2)],
+      ['flow_entry_us', rounded(entryUs, 2)],
+      ['flow_cpu_percent', rounded((NEW_FLOWS * eventUs + (LOOKED_AT * entryUs) / WINDOW_SECONDS) / 1e4)],
+      ['flow_mb.100k', rounded(memoryMb)],
+    ]),
+  )
 }
 
 export function lossResults(figures: readonly LossFigure[]): Pick<Results, 'loss'> & { readonly noise: NonNullable<Noise['loss']> } {

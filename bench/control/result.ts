@@ -47,3 +47,14 @@ export interface PolicyFigure {
   readonly memoryMb: { readonly now: number; readonly peak: number }
   readonly mapMb: number
 }
+
+/** The agent's part of flows that are read. */
+export interface FlowsFigure {
+  readonly flows: number
+  /** CPU of the event that a flow has begun, in µs */
+  readonly eventUs: number
+  /** CPU of an entry of the flow table that is looked at, in µs */
+  readonly entryUs: number
+  /** with that many live flows; MB of 10^6 bytes */
+  readonly memoryMb: number
+}

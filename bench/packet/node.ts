@@ -98,6 +98,13 @@ export class Node {
     untracked.map.close()
   }
 
+  /** Are packets and bytes of flows counted? */
+  count(isCounted: boolean): void {
+    const state = new TestMap(this.#objects[0], catalogue.np_state)
+    state.set(0, { takeover_until: 0, epoch: 0, own_prefixes: 0, accounts: Number(isCounted) })
+    state.map.close()
+  }
+
   /** Keys of all flows, back to back. */
   async flows(): Promise<{ readonly keys: Buffer; readonly count: number }> {
     return await this.#ct.map.dump()

@@ -4,11 +4,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { mapLimit } from '../../lab/processes/command.ts'
+import { mapLimited } from '#lib/base/async/map-limited.ts'
 import type { Lab } from '../../lab/lab.ts'
 import { ControlPlane } from '../../testkit/kubernetes/control-plane.ts'
-import { startKubeProxy, stopKubeProxy } from '../../testkit/kubernetes/kube-proxy.ts'
-import type { ProxyMode } from '../../testkit/kubernetes/kube-proxy.ts'
+import { startKubeProxy, stopKubeProxy } from '../../testkit/kubernetes/kube-proxy/process.ts'
+import type { ProxyMode } from '../../testkit/kubernetes/kube-proxy/process.ts'
 import { POD_CIDR, SERVICE_CIDR, clusterObjects, far, near } from './manifests.ts'
 
 /** Its rules are what is measured, and they stay: nothing of Kubernetes runs beside the measurement. */
@@ -22,7 +22,7 @@ export function serveByKubeProxy(options: { readonly mode: ProxyMode; readonly p
     await plane.create(clusterObjects())
     const until = [near, far].map((service) => service.clusterIp)
     const common = { lab, programs, mode, folder, until, kubeconfig: plane.kubeconfig, podCidrs: [POD_CIDR] }
-    const proxies = await mapLimit(lab.topology.nodes, 2, ({ name }) => startKubeProxy({ ...common, node: name }))
+    const proxies = await mapLimited(lab.topology.nodes, 2, ({ name }) => startKubeProxy({ ...common, node: name }))
     await Promise.all(proxies.map(stopKubeProxy))
   }
 }

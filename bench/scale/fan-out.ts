@@ -5,7 +5,7 @@ import type { ApiClient } from '#lib/api/client.ts'
 import type { ApiServer } from '#lib/api/connection/server.ts'
 import { systemClock } from '#lib/base/clock.ts'
 import { InternalError } from '#lib/base/errors.ts'
-import { mapLimit } from '../../lab/processes/command.ts'
+import { mapLimited } from '#lib/base/async/map-limited.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { cpuOf, memoryOf } from '../base/process.ts'
 import { NODES } from '../generate.ts'
@@ -49,7 +49,7 @@ export async function fanOut(options: FanOutOptions, watchers: number, round: nu
   const kinds = await begins(client, nodeName(0))
   await using stack = new AsyncDisposableStack()
   const cpu = meter(() => cpuOf(pid))
-  const all = await mapLimit(
+  const all = await mapLimited(
     Array.from({ length: watchers }, (_, at) => at),
     AT_ONCE,
     async (at) => stack.use(await Watcher.start(server, kindsOn(nodeName(at), kinds))),

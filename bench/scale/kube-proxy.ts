@@ -7,7 +7,7 @@ import { systemClock } from '#lib/base/clock.ts'
 import { InternalError } from '#lib/base/errors.ts'
 import { runCommand } from '../../lab/processes/command.ts'
 import { waitFor } from '../../lab/wait.ts'
-import { proxyFlags, stopKubeProxy } from '../../testkit/kubernetes/kube-proxy.ts'
+import { proxyFlags, stopKubeProxy } from '../../testkit/kubernetes/kube-proxy/process.ts'
 
 const TABLE = ['ip', 'kube-proxy'] as const
 const LOOK_MS = 120_000

@@ -2,7 +2,7 @@
 /** Figures at scale, under the names by which runs are compared. Layer: bench (pure). */
 import type { Results } from '../base/results.ts'
 import { rounded, sizeText } from '../base/results.ts'
-import { line, median, quantile } from '../base/statistics.ts'
+import { line, median, minimum, quantile } from '../base/statistics.ts'
 import type { FanOutFigure, ScaleFigure, ScaleFigures } from './result.ts'
 
 type Named = readonly (readonly [id: string, value: number])[]
@@ -32,8 +32,8 @@ export function scaleControl(figures: ScaleFigures): Pick<Results, 'control'> & 
 
 function contenderValues({ syncs, memoryMb, changeMs, toldMs, changeCpuMs }: ScaleFigure): Named {
   return [
-    ['scale_sync_s', rounded(median(syncs.map(({ seconds }) => seconds)), 3)],
-    ['scale_sync_cpu_s', rounded(median(syncs.map(({ cpuMs }) => cpuMs)) / 1000, 2)],
+    ['scale_sync_s', rounded(minimum(syncs.map(({ seconds }) => seconds)), 3)],
+    ['scale_sync_cpu_s', rounded(minimum(syncs.map(({ cpuMs }) => cpuMs)) / 1000, 2)],
     ['scale_rss_mb', rounded(memoryMb.now)],
     ['scale_change_ms_p50', rounded(median(changeMs), 2)],
     ['scale_change_ms_p99', rounded(quantile(changeMs, 0.99), 2)],

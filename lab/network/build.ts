@@ -3,8 +3,9 @@
  * and run again. Layer: lab. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { mapLimited } from '#lib/base/async/map-limited.ts'
 import { killCgroup, labCgroup, makeCgroup, removeCgroup } from '../processes/cgroup.ts'
-import { mapLimit, runInCgroup, type Run } from '../processes/command.ts'
+import { runInCgroup, type Run } from '../processes/command.ts'
 import { daemonPid, spawnDetached } from '../processes/daemon.ts'
 import { joinCgroup } from '../processes/launch.ts'
 import { nodeRootScript } from './node-root.ts'
@@ -59,7 +60,7 @@ export async function build(request: BuildRequest): Promise<void> {
   await makeVeths(run, topology, wanted)
   await settle(run, topology, before)
   writeState(topology.lab, { options: request.options, topology, netns: wanted, addresses: givenAddresses(topology) })
-  await mapLimit(topology.nodes, PARALLEL, (node) => ensureNodeRoot(topology, node, request.options))
+  await mapLimited(topology.nodes, PARALLEL, (node) => ensureNodeRoot(topology, node, request.options))
 }
 
 /** All that was and all that will be: after a crash both are ours. */
@@ -96,13 +97,13 @@ async function removeGone(run: Run, before: Topology | undefined, now: Topology)
 async function makeVeths(run: Run, topology: Topology, wanted: readonly string[]): Promise<void> {
   const states = await readAll(run, wanted)
   const fresh = wanted.filter((netns) => !['eth0', 'br0'].some((device) => states.get(netns)?.has(device)))
-  await mapLimit(fresh, PARALLEL, (netns) => writeSysctls(run, netns, firstSysctls(topology, netns)))
+  await mapLimited(fresh, PARALLEL, (netns) => writeSysctls(run, netns, firstSysctls(topology, netns)))
   for (const [netns, lines] of vethLines(topology, (name) => states.get(name) ?? EMPTY)) await batch(run, lines, netns)
 }
 
 async function settle(run: Run, topology: Topology, before: LabState | undefined): Promise<void> {
   if (before !== undefined) {
-    if (topology.plain) await mapLimit(topology.nodes, PARALLEL, (node) => flushPlainRoutes(run, node))
+    if (topology.plain) await mapLimited(topology.nodes, PARALLEL, (node) => flushPlainRoutes(run, node))
     const states = await readAll(run, Object.keys(before.addresses).filter(netnsExists))
     await runLines(
       run,
@@ -146,12 +147,12 @@ async function flushPlainRoutes(run: Run, node: LabNode): Promise<void> {
 }
 
 async function readAll(run: Run, names: readonly string[]): Promise<Map<string, NetnsState>> {
-  const states = await mapLimit(names, PARALLEL, (name) => readNetns(run, name))
+  const states = await mapLimited(names, PARALLEL, (name) => readNetns(run, name))
   return new Map(names.map((name, index) => [name, states[index] ?? EMPTY]))
 }
 
 async function runLines(run: Run, lines: Lines): Promise<void> {
-  await mapLimit([...lines], PARALLEL, ([netns, commands]) => batch(run, commands, netns))
+  await mapLimited([...lines], PARALLEL, ([netns, commands]) => batch(run, commands, netns))
 }
 
 /** A node without its root, or with one in a namespace that is no more, is started over: its agent and pods cannot

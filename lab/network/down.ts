@@ -22,8 +22,10 @@ export async function takeDown(lab: string): Promise<Leftover[]> {
   const state = readState(lab)
   const cgroup = labCgroup(lab)
   const namespaces = namespacesNow(lab, state)
+  const before = new Set(processesIn(namespaces).map(({ pid }) => pid))
   const stuck = existsSync(cgroup) ? await killCgroup(cgroup, 10_000) : []
-  const strangers = processesIn(namespaces).filter(({ pid }) => pid !== process.pid && !stuck.includes(pid))
+  // a namespace that has ended leaves its inode to another one, whose processes were not there before
+  const strangers = processesIn(namespaces).filter(({ pid }) => before.has(pid) && pid !== process.pid && !stuck.includes(pid))
   await removeNetns(mustRun, state?.netns ?? [])
   const emptied = stuck.length === 0 && (await removeCgroup(cgroup, 5000))
   // with a process still in the way the state stays, so that a later `down` knows what was left

@@ -78,14 +78,3 @@ export type Run = (command: readonly string[], options?: CommandOptions) => Prom
 export function runInCgroup(cgroup: string): Run {
   return (command, options) => mustRun(joinCgroup(cgroup, command), options)
 }
-
-/** Like Promise.all over `run`, with at most `limit` at a time. */
-export async function mapLimit<T, R>(items: readonly T[], limit: number, run: (item: T) => Promise<R>): Promise<R[]> {
-  const results: R[] = []
-  const entries = items.entries()
-  const worker = async (): Promise<void> => {
-    for (const [index, item] of entries) results[index] = await run(item)
-  }
-  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker))
-  return results
-}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What answers in pods: an echo server on the ports that a pod's containers declare. Layer: lab. */
 import { existsSync, readFileSync } from 'node:fs'
-import { mapLimit } from './command.ts'
+import { mapLimited } from '#lib/base/async/map-limited.ts'
 import { daemonPid, daemonPidIn, ensureDaemon, logTail } from './daemon.ts'
 import { LabError } from '../errors.ts'
 import type { Entry } from './launch.ts'
@@ -13,7 +13,7 @@ import { waitFor } from '../wait.ts'
 /** Starts those that do not run, and waits until each listens. */
 export async function ensureServers(topology: Topology): Promise<void> {
   const pods = topology.pods.filter((pod) => pod.ports.length > 0)
-  await mapLimit(pods, 2, (pod) => ensureServer(topology, pod))
+  await mapLimited(pods, 2, (pod) => ensureServer(topology, pod))
 }
 
 /** Process id of the pod's server, once it listens in the namespace that the pod has now. */

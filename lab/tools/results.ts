@@ -54,10 +54,18 @@ export interface RequestsResult {
   readonly since: Readonly<Record<string, number>>
   /** ms since 1970 when the first that failed was begun; null when none did */
   readonly firstFailedAt: number | null
+  /** and the last */
+  readonly lastFailedAt: number | null
   /** null when there was no answer */
   readonly latencyMs: { readonly p50: number; readonly p99: number; readonly max: number } | null
   /** the first answers, as the server gave them, without padding */
   readonly answers: readonly Answer[]
+}
+
+/** The same of several destinations, in the order in which they were given. */
+export interface RequestsOfEach {
+  readonly event: 'result'
+  readonly each: readonly RequestsResult[]
 }
 
 /** Second connections from the port of a first one. */
@@ -106,6 +114,11 @@ export function isFlowResult(value: unknown): value is FlowResult {
 /** Of a whole line of output, parsed: is it this tool's result? */
 export function isRequestsResult(value: unknown): value is RequestsResult {
   return isResult(value) && 'answers' in value
+}
+
+/** Of a whole line of output, parsed: is it this tool's result? */
+export function isRequestsOfEach(value: unknown): value is RequestsOfEach {
+  return isResult(value) && 'each' in value
 }
 
 /** Of a whole line of output, parsed: is it this tool's result? */

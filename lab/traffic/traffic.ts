@@ -7,7 +7,14 @@ import { LabError } from '../errors.ts'
 import { toolCommand } from '../paths.ts'
 import { longer, slower } from '../slowness.ts'
 import { endpointText, type Endpoint } from '../tools/address.ts'
-import { isFlowResult, isRequestsResult, type FlowResult, type RequestsResult } from '../tools/results.ts'
+import {
+  isFlowResult,
+  isRequestsOfEach,
+  isRequestsResult,
+  type FlowResult,
+  type RequestsOfEach,
+  type RequestsResult,
+} from '../tools/results.ts'
 
 /** Starts a command in a place of the lab, or in one that only its provider knows. */
 export type Spawner = { spawn(place: string, command: readonly string[]): ChildProcess }
@@ -48,19 +55,36 @@ export async function request(lab: Spawner, options: RequestOptions): Promise<Re
 }
 
 export function startRequests(lab: Spawner, options: RequestOptions): Running<RequestsResult> {
+  return new Running(lab.spawn(options.from, requestsCommand([options.to], options)), {
+    subject: `requests from ${options.from}`,
+    isResult: isRequestsResult,
+  })
+}
+
+/** To at least two destinations, by one process; rate and count are of each. */
+export function startRequestsToEach(
+  lab: Spawner,
+  options: Omit<RequestOptions, 'to'> & { readonly to: readonly Endpoint[] },
+): Running<RequestsOfEach> {
+  return new Running(lab.spawn(options.from, requestsCommand(options.to, options)), {
+    subject: `requests from ${options.from}`,
+    isResult: isRequestsOfEach,
+  })
+}
+
+function requestsCommand(to: readonly Endpoint[], options: Omit<RequestOptions, 'to'>): string[] {
   const flags = {
-    to: endpointText(options.to),
     count: options.count ?? 1,
     rate: slower(options.rate ?? 100),
     'timeout-ms': longer(options.timeoutMs ?? 2000),
     payload: options.payload ?? 64,
     reply: options.reply ?? 0,
   }
-  const command = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, String(value)])
-  return new Running(lab.spawn(options.from, [...toolCommand('requests'), ...command]), {
-    subject: `requests from ${options.from}`,
-    isResult: isRequestsResult,
-  })
+  return [
+    ...toolCommand('requests'),
+    ...to.flatMap((one) => ['--to', endpointText(one)]),
+    ...Object.entries(flags).flatMap(([name, value]) => [`--${name}`, String(value)]),
+  ]
 }
 
 /** Steady numbered streams, each on one socket, until `stop`. Resolves when each has had an answer. */

@@ -3,23 +3,39 @@
 import { dump } from 'js-yaml'
 import { packageVersion } from '#lib/base/os/package.ts'
 import { computeInstallation } from '#lib/render/computed.ts'
-import { imageOf } from '#lib/render/image.ts'
-import type { CniType } from '#lib/render/providers.ts'
-import { OPERATOR, renderOperator } from '#lib/render/operator-pod.ts'
-import { renderNamespace, renderNode } from '#lib/render/render.ts'
+import { renderCleanup } from '#lib/render/cleanup-pod.ts'
+import { imageOf, operatorImageOf } from '#lib/render/image.ts'
+import { MANIFEST_CONTENTS, type Manifest } from '#lib/render/manifests.ts'
+import { OPERATOR, OPERATOR_PODS, renderOperator } from '#lib/render/operator-pod.ts'
+import { renderInstallation, renderNamespace } from '#lib/render/render.ts'
 import type { VARIANTS } from '#lib/kube/schema/installation.ts'
 import { installationSpec } from '#lib/kube/schema/installation.ts'
-import { allDefinitions, definitions } from '#lib/render/definitions.ts'
+import { allDefinitions, definitions, madeBy } from '#lib/render/definitions.ts'
 import { felixSchema } from '#agent/config/open-api.ts'
 
 const NAMESPACE = 'kube-system'
 
-/** Definitions, rights, agents. */
-export function nodeManifestPage(cni: CniType): string {
-  const spec = installationSpec.read({ cni: { type: cni }, netplaneNetwork: { linuxDataplane: 'BPF' } })
-  const computed = computeInstallation(spec, { provider: 'Generic', hasKubeProxy: false, isFresh: true })
-  const objects = renderNode({ namespace: NAMESPACE, image: imageOf(computed, packageVersion()), computed, endpoint: undefined })
-  return yamlPage([...definitions(felixSchema()), ...objects])
+type Variant = (typeof VARIANTS)[number]
+
+/** Definitions, rights, agents, controllers. */
+export function nodeManifestPage(manifest: Manifest): string {
+  return yamlPage([...marked(definitions(felixSchema())), ...renderInstallation({ ...inputOf(manifest), endpoint: undefined })])
+}
+
+function marked(all: readonly object[]): readonly object[] {
+  return all.map((definition) => madeBy(definition, packageVersion()))
+}
+
+/** What takes any of them off the nodes. */
+export function cleanupPage(): string {
+  return yamlPage(renderCleanup(inputOf('netplane')))
+}
+
+function inputOf(manifest: Manifest) {
+  const { cni, linuxDataplane, settings } = MANIFEST_CONTENTS[manifest]
+  const spec = installationSpec.read({ cni: { type: cni }, netplaneNetwork: { linuxDataplane } })
+  const computed = computeInstallation(spec, { provider: 'Generic', hasKubeProxy: false, installed: undefined })
+  return { namespace: NAMESPACE, image: imageOf(computed, packageVersion()), computed, settings }
 }
 
 export function yamlPage(objects: readonly unknown[]): string {
@@ -29,25 +45,26 @@ export function yamlPage(objects: readonly unknown[]): string {
 
 /** All kinds, for an operator that is to come. It keeps them as they are in its own version. */
 export function operatorCrdsPage(): string {
-  return yamlPage(allDefinitions(felixSchema()))
+  return yamlPage(marked(allDefinitions(felixSchema())))
 }
 
 /** The operator with its namespace; what it is to install is in another file. */
 export function operatorPage(): string {
   const namespace = OPERATOR
-  const image = `netplane:${packageVersion()}`
-  return yamlPage([renderNamespace(namespace), ...renderOperator({ namespace, image, nameservers: [] })])
+  const image = operatorImageOf({ registry: '', imagePath: '' }, packageVersion())
+  return yamlPage([renderNamespace(namespace), ...renderOperator({ namespace, image, pods: OPERATOR_PODS })])
 }
 
 /** An Installation with its product and its data plane: every other field is chosen by what the cluster is. */
-export function customResourcesPage(variant: (typeof VARIANTS)[number], labels: Readonly<Record<string, string>> = {}): string {
-  const metadata = { name: 'default', ...(Object.keys(labels).length === 0 ? {} : { labels }) }
-  return yamlPage([
-    {
-      apiVersion: 'operator.netplane.io/v1',
-      kind: 'Installation',
-      metadata,
-      spec: { variant, netplaneNetwork: { linuxDataplane: 'BPF' } },
-    },
-  ])
+export function customResourcesPage(variant: Variant, labels: Readonly<Record<string, string>> = {}): string {
+  return yamlPage([installationObject(Object.keys(labels).length === 0 ? {} : { labels }, usualSpec(variant))])
+}
+
+/** What has to be said. */
+export function usualSpec(variant: Variant): object {
+  return { variant, netplaneNetwork: { linuxDataplane: 'BPF' } }
+}
+
+export function installationObject(metadata: object, spec: unknown): object {
+  return { apiVersion: 'operator.netplane.io/v1', kind: 'Installation', metadata: { name: 'default', ...metadata }, spec }
 }

@@ -61,6 +61,11 @@ export class ScratchNode implements AsyncDisposable {
     return join(`/proc/${String(this.#holder.pid)}/root`, inside)
   }
 
+  /** Gets a device of the network namespace that we are in. */
+  take(device: string): void {
+    execFileSync('ip', ['link', 'set', device, 'netns', String(this.#holder.pid)])
+  }
+
   /** Runs a shell script on the node and returns its output; throws when it fails. */
   sh(script: string): string {
     return execFileSync('nsenter', [...this.#enter(), 'sh', '-ec', script], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })

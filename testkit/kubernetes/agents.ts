@@ -3,9 +3,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
-import { mapLimit } from '../../lab/processes/command.ts'
+import { mapLimited } from '#lib/base/async/map-limited.ts'
 import { waitFor } from '../../lab/wait.ts'
-import { POD_CIDRS, type Cluster } from './cluster.ts'
+import type { Cluster } from './cluster.ts'
 import { isDefinition, isRight, listOf, manifest, NAME, NAMESPACE } from './manifest.ts'
 
 const HEALTH_PORT = 9099
@@ -18,8 +18,8 @@ export type Administered = Pick<Cluster, 'plane' | 'folder' | 'kubectl'>
 /** What an administrator applies, and an agent on each node that is ready. */
 export async function installAgents(cluster: Cluster): Promise<void> {
   await agentKubeconfig(cluster)
-  await cluster.apply(...POD_CIDRS.map(poolOf))
-  await mapLimit(cluster.nodes, 2, (node) => startAgent(cluster, node))
+  await cluster.apply(...cluster.addresses.podCidrs.map(poolOf))
+  await mapLimited(cluster.nodes, 2, (node) => startAgent(cluster, node))
 }
 
 /** Resolves when it is ready. Throws with the end of its log when it ends, or is not ready in time. */

@@ -5,13 +5,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
 import { killCgroup, labCgroup, removeCgroup } from '../../lab/processes/cgroup.ts'
-import { mapLimit, mustRun, type CommandOptions, type Outcome } from '../../lab/processes/command.ts'
+import { mustRun, type CommandOptions, type Outcome } from '../../lab/processes/command.ts'
 import { Lab } from '../../lab/lab.ts'
 import { listAt, textAt } from '../../lab/raw.ts'
 import { removeNetns } from '../../lab/network/netns.ts'
 import { nodeNamed } from '../../lab/network/topology.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { CommandError } from '#lib/base/errors.ts'
+import { mapLimited } from '#lib/base/async/map-limited.ts'
+import { clusterAddresses, familiesOf, isV6, NODES, type ClusterAddresses, type Families } from './cluster-addresses.ts'
 import { ControlPlane, type ControlPlaneOptions } from './control-plane.ts'
 import { Daemons } from './daemons.ts'
 import { PORT } from './flags.ts'
@@ -22,18 +24,8 @@ import { removeNodeCgroups, startNode, type NodeOptions } from './node.ts'
 import { hostsScript } from './node-setup.ts'
 import { kubernetesPrograms } from './build/programs.ts'
 
-/** Ranges of every test cluster: it has a network to itself. */
-export const POD_CIDRS = ['10.244.0.0/16', 'fd00:244::/56'] as const
-export const SERVICE_CIDRS = ['10.96.0.0/16', 'fd00:96::/112'] as const
-const DNS_IP = '10.96.0.10'
-
-/** The API server's name for nodes, and where it is: first at the one, when it has moved at the other. */
-const SERVER = { name: 'server.cluster.test', addresses: ['172.31.0.2', '172.31.0.3'] } as const
-const NODES: Readonly<Record<string, readonly string[]>> = {
-  a: ['172.31.0.11', 'fd00:31::11'],
-  b: ['172.31.0.12', 'fd00:31::12'],
-  c: ['172.31.0.13', 'fd00:31::13'],
-}
+/** The API server's name for nodes. */
+const SERVER_NAME = 'server.cluster.test'
 const USUAL_NODES = 2
 /** has containerd 2, the others Debian's 1.6 */
 export const NEWER_NODE = 'b'
@@ -43,6 +35,8 @@ export interface ClusterOptions {
   readonly name?: string
   /** how many; default and least 2, at most 3 */
   readonly nodes?: number
+  /** that all of it has; default "both" */
+  readonly families?: Families
   /** called with what is being done, for people to read */
   readonly progress?: (text: string) => void
 }
@@ -74,9 +68,9 @@ export class Cluster implements AsyncDisposable {
     const built = await build()
     await Cluster.remove(name)
     try {
-      const cluster = await Cluster.#build({ name, nodes: options.nodes ?? USUAL_NODES, ...built })
+      const cluster = await Cluster.#build({ ...options, name, ...built })
       say('control plane')
-      await mapLimit(cluster.nodes, 2, (node) => startNode(cluster.nodeOptions(node)))
+      await mapLimited(cluster.nodes, 2, (node) => startNode(cluster.nodeOptions(node)))
       say('nodes')
       await cluster.#startDns()
       await cluster.#routeFabric()
@@ -100,7 +94,7 @@ export class Cluster implements AsyncDisposable {
     const left = await Lab.remove(name)
     if (left.some(({ kind }) => kind !== 'netns'))
       throw new Error(`cluster ${name}: ${left.map(({ what, why }) => `${what}: ${why}`).join('; ')}`)
-    for (const node of Object.keys(NODES)) await removeNodeCgroups(name, node)
+    for (const node of NODES) await removeNodeCgroups(name, node)
     rmSync(folderOf(name), { recursive: true, force: true })
   }
 
@@ -111,6 +105,10 @@ export class Cluster implements AsyncDisposable {
   /** For files of the caller. */
   get folder(): string {
     return this.#folder
+  }
+
+  get addresses(): ClusterAddresses {
+    return addressesOf(this.lab)
   }
 
   nodeOptions(node: string): NodeOptions {
@@ -124,7 +122,7 @@ export class Cluster implements AsyncDisposable {
       folder: join(this.#folder, `node-${node}`),
       kubeconfig: this.plane.kubeconfigOf(kubelet(node)),
       authority: this.plane.authority,
-      clusterDns: [DNS_IP],
+      clusterDns: [this.addresses.dns],
       hosts: this.#hosts(),
     }
   }
@@ -174,7 +172,7 @@ export class Cluster implements AsyncDisposable {
 
   /** The API server gets its other address, and nodes get its name's new entry; no server answers at the old one. */
   async moveServer(): Promise<void> {
-    await this.plane.leaveAddress(SERVER.addresses.find((address) => address !== this.plane.address) ?? '')
+    await this.plane.leaveAddress(this.addresses.servers.find((address) => address !== this.plane.address) ?? '')
     for (const node of this.nodes) await this.lab.mustRun(`node/${node}`, ['sh', '-euc', hostsScript(this.#hosts())])
     await this.plane.startServer()
   }
@@ -196,13 +194,13 @@ export class Cluster implements AsyncDisposable {
 
   /** Where the API server is without any service. */
   get endpoint(): { readonly host: string; readonly port: number } {
-    return { host: SERVER.name, port: PORT }
+    return { host: SERVER_NAME, port: PORT }
   }
 
-  /** Services that want a load balancer have one, as in a cloud, until it is disposed of. */
+  /** Services that want a load balancer have one of IPv4, as in a cloud, until it is disposed of. */
   async balance(): Promise<AsyncDisposable> {
     const command = nodeCommand(join(packageRoot(), 'testkit/kubernetes/tools/balancer.ts'))
-    const nodes = this.nodes.flatMap((node) => ['--node', NODES[node]?.[0] ?? ''])
+    const nodes = this.nodes.flatMap((node) => ['--node', this.addresses.nodes[node]?.[0] ?? ''])
     await this.daemons.start('fabric', [...command, '--kubeconfig', this.plane.kubeconfig, ...nodes], { name: 'balancer' })
     return {
       [Symbol.asyncDispose]: async () => {
@@ -215,24 +213,25 @@ export class Cluster implements AsyncDisposable {
     await Cluster.remove(this.lab.name)
   }
 
-  static async #build(parts: { readonly name: string; readonly nodes: number } & Built) {
-    const { name } = parts
+  static async #build(parts: ClusterOptions & Built & { readonly name: string }) {
+    const { name, nodes = USUAL_NODES, families = 'both' } = parts
     const folder = folderOf(name)
     const resources = join(folder, 'nodes')
     mkdirSync(resources, { recursive: true })
-    for (const [node, addresses] of Object.entries(NODES).slice(0, parts.nodes))
+    for (const [node, addresses] of Object.entries(clusterAddresses(families).nodes).slice(0, nodes))
       writeFileSync(join(resources, `${node}.json`), JSON.stringify(nodeManifest(node, addresses)))
     const lab = await Lab.up({ name, resources, agents: false, servers: false })
     return new Cluster({ ...parts, lab, plane: await ControlPlane.start(planeOptions(lab, parts.programs)) })
   }
 
   #hosts(): Record<string, string> {
-    return { [SERVER.name]: this.plane.address }
+    return { [SERVER_NAME]: this.plane.address }
   }
 
   /** The API server is a proxy to pods; and what balancers route is spread by connection. */
   async #routeFabric(): Promise<void> {
-    const routes = POD_CIDRS.map((cidr, family) => `route replace ${cidr} via ${NODES['a']?.[family] ?? ''}`)
+    const { podCidrs, nodes } = this.addresses
+    const routes = podCidrs.map((cidr, family) => `route replace ${cidr} via ${nodes['a']?.[family] ?? ''}`)
     await this.lab.mustRun('fabric', ['ip', '-batch', '-'], { input: routes.join('\n') })
     await this.lab.mustRun('fabric', ['sysctl', '-qw', 'net.ipv4.fib_multipath_hash_policy=1'])
   }
@@ -241,7 +240,7 @@ export class Cluster implements AsyncDisposable {
     const { gateway, kubeconfig } = this.plane
     const command = nodeCommand(join(packageRoot(), 'testkit/kubernetes/tools/dns.ts'))
     await this.daemons.start('fabric', [...command, '--kubeconfig', kubeconfig, '--listen', gateway], { name: 'dns' })
-    await this.apply(...dnsObjects(gateway))
+    await this.apply(...dnsObjects(this.addresses.dns, gateway))
   }
 }
 
@@ -262,7 +261,13 @@ function folderOf(name: string): string {
 }
 
 function planeOptions(lab: Lab, programs: string): ControlPlaneOptions {
-  return { lab, programs, folder: join(folderOf(lab.name), 'plane'), serviceCidrs: SERVICE_CIDRS, podCidrs: POD_CIDRS, host: SERVER }
+  const { serviceCidrs, podCidrs, servers } = addressesOf(lab)
+  const host = { name: SERVER_NAME, addresses: servers }
+  return { lab, programs, folder: join(folderOf(lab.name), 'plane'), serviceCidrs, podCidrs, host }
+}
+
+function addressesOf({ topology }: Lab): ClusterAddresses {
+  return clusterAddresses(familiesOf(topology.nodes.flatMap(({ addresses }) => addresses)))
 }
 
 function nodeManifest(name: string, addresses: readonly string[]): object {
@@ -281,8 +286,9 @@ function unreadyNode(node: unknown): Unready[] {
   return [{ node: textAt(node, 'metadata.name') ?? '', reason: textAt(ready, 'message') ?? 'has not said anything yet' }]
 }
 
-/** Where every cluster has its DNS; ours is outside of it. */
-function dnsObjects(address: string): object[] {
+/** Where every cluster has its DNS; ours is outside of it, at `server`. */
+function dnsObjects(clusterIP: string, server: string): object[] {
+  const family = isV6(clusterIP) ? 'IPv6' : 'IPv4'
   const metadata = { namespace: 'kube-system', name: 'kube-dns' }
   const ports = [
     { name: 'dns', port: 53, protocol: 'UDP' },
@@ -293,15 +299,15 @@ function dnsObjects(address: string): object[] {
       apiVersion: 'v1',
       kind: 'Service',
       metadata,
-      spec: { clusterIP: DNS_IP, ipFamilies: ['IPv4'], ipFamilyPolicy: 'SingleStack', ports },
+      spec: { clusterIP, ipFamilies: [family], ipFamilyPolicy: 'SingleStack', ports },
     },
     {
       apiVersion: 'discovery.k8s.io/v1',
       kind: 'EndpointSlice',
       metadata: { ...metadata, labels: { 'kubernetes.io/service-name': 'kube-dns' } },
-      addressType: 'IPv4',
+      addressType: family,
       ports,
-      endpoints: [{ addresses: [address] }],
+      endpoints: [{ addresses: [server] }],
     },
   ]
 }

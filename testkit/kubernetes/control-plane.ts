@@ -4,8 +4,10 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { mapLimit } from '../../lab/processes/command.ts'
+import { hostPort, parseAddr } from '#lib/base/ip.ts'
+import { mapLimited } from '#lib/base/async/map-limited.ts'
 import type { Lab } from '../../lab/lab.ts'
+import { subnetOf, withBits } from '../../lab/network/subnets.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { Authority } from './certificates.ts'
 import { Daemons } from './daemons.ts'
@@ -96,7 +98,7 @@ export class ControlPlane implements AsyncDisposable {
   /** One for this user of Kubernetes' kubeconfigs; `byName`: with the name by which nodes find the server. */
   writeKubeconfig(path: string, user: object, byName: boolean): void {
     const host = byName ? (this.#options.host?.name ?? this.#gateway) : this.#gateway
-    writeFileSync(path, kubeconfigText(`https://${host}:${PORT}`, this.authority, user))
+    writeFileSync(path, kubeconfigText(`https://${hostPort(host, PORT)}`, this.authority, user))
   }
 
   /** Creates the objects (parsed manifests, a List taken apart) in their order. Throws with the server's answer when
@@ -119,7 +121,7 @@ export class ControlPlane implements AsyncDisposable {
   async startServer(): Promise<void> {
     const { folder, serviceCidrs, podCidrs, lab } = this.#options
     writeFileSync(join(folder, ADDRESS_FILE), this.#address)
-    if (this.#address !== this.#gateway) await lab.mustRun('fabric', ['ip', 'addr', 'replace', `${this.#address}/24`, 'dev', 'br0'])
+    if (this.#address !== this.#gateway) await lab.mustRun('fabric', ['ip', 'addr', 'replace', withSubnet(this.#address), 'dev', 'br0'])
     await this.#run('kube-apiserver', serverFlags({ folder, serviceCidrs, address: this.#address, controllers: podCidrs !== undefined }))
     await this.#ready(['etcd', 'kube-apiserver'], ['/readyz', '/api/v1/namespaces/default'])
     if (podCidrs !== undefined) await this.#startControllers(podCidrs)
@@ -134,7 +136,7 @@ export class ControlPlane implements AsyncDisposable {
   /** Stops it; it will start at the next of its addresses, and no server is at the old one any more. */
   async leaveAddress(next: string): Promise<void> {
     await this.stopServer('SIGKILL')
-    await this.#options.lab.mustRun('fabric', ['ip', 'addr', 'del', `${this.#address}/24`, 'dev', 'br0'])
+    await this.#options.lab.mustRun('fabric', ['ip', 'addr', 'del', withSubnet(this.#address), 'dev', 'br0'])
     this.#address = next
   }
 
@@ -183,7 +185,7 @@ export class ControlPlane implements AsyncDisposable {
     const ready = await waitFor(
       async () => {
         if (programs.some((program) => this.#daemons.pid('fabric', program) === undefined)) return 'ended'
-        return (await mapLimit(paths, 2, (path) => this.#serves(path))).every(Boolean) ? 'ready' : undefined
+        return (await mapLimited(paths, 2, (path) => this.#serves(path))).every(Boolean) ? 'ready' : undefined
       },
       { timeoutMs: READY_MS, everyMs: 200 },
     )
@@ -206,14 +208,20 @@ export class ControlPlane implements AsyncDisposable {
   }
 
   #curl(): string[] {
-    return ['curl', '-sS', '--max-time', '30', '--cacert', this.authority, '-H', `Authorization: Bearer ${tokenOf(ADMIN)}`]
+    return ['curl', '-gsS', '--max-time', '30', '--cacert', this.authority, '-H', `Authorization: Bearer ${tokenOf(ADMIN)}`]
   }
 
   #url(path: string): string {
-    return `https://${this.#gateway}:${PORT}${path}`
+    return `https://${hostPort(this.#gateway, PORT)}${path}`
   }
 
   async #run(program: string, flags: readonly string[]): Promise<void> {
     await this.#daemons.start('fabric', [join(this.#options.programs, program), ...flags], { name: program })
   }
+}
+
+/** "172.31.0.2/24" */
+function withSubnet(address: string): string {
+  const addr = parseAddr(address)
+  return withBits(addr, subnetOf(addr).bits)
 }

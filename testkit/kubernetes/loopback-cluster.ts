@@ -20,6 +20,18 @@ export interface LoopbackOptions {
   readonly programs: string
   /** empty: certificates, data, logs */
   readonly folder: string
+  /** Kubernetes' own run as well, and a scheduler */
+  readonly controllers?: boolean
+  /** writes `audit.log` into the folder: a line a request, of all that are no program's of the cluster itself */
+  readonly audit?: boolean
+}
+
+/** Who asked for what, and how it ended. */
+const AUDIT = {
+  apiVersion: 'audit.k8s.io/v1',
+  kind: 'Policy',
+  omitStages: ['RequestReceived', 'ResponseStarted'],
+  rules: [{ level: 'None', users: ['system:apiserver', 'admin'] }, { level: 'Metadata' }],
 }
 
 const OWN = [
@@ -27,7 +39,7 @@ const OWN = [
   { kind: 'Service', namespace: 'default', name: 'kubernetes' },
 ]
 
-type Program = 'etcd' | 'kube-apiserver'
+type Program = 'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler'
 
 /** Needs a network namespace of its own: its ports are fixed. */
 export class LoopbackCluster implements AsyncDisposable {
@@ -50,9 +62,12 @@ export class LoopbackCluster implements AsyncDisposable {
     writeFileSync(cluster.#at('accounts.pub'), publicKey.export({ type: 'spki', format: 'pem' }))
     writeFileSync(cluster.#at('accounts.key'), privateKey.export({ type: 'sec1', format: 'pem' }))
     writeFileSync(cluster.#at('tokens.csv'), 'admin-token,admin,admin,system:masters\n')
+    // kubectl keeps the kinds of a server by its address, which is the same for each of these
+    process.env['KUBECACHEDIR'] = cluster.#at('kubectl')
     cluster.#startEtcd()
     try {
       await cluster.startServer()
+      if (options.controllers === true) cluster.#startControllers()
     } catch (thrown) {
       await cluster[Symbol.asyncDispose]()
       throw thrown
@@ -112,6 +127,17 @@ export class LoopbackCluster implements AsyncDisposable {
     ])
   }
 
+  #startControllers(): void {
+    const common = [`--kubeconfig=${this.kubeconfig()}`, '--leader-elect=false', '--bind-address=127.0.0.1']
+    this.#spawn('kube-controller-manager', [
+      ...common,
+      `--service-account-private-key-file=${this.#at('accounts.key')}`,
+      // a node that says nothing is missed within a test
+      ...['--node-monitor-period=500ms', '--node-monitor-grace-period=12s'],
+    ])
+    this.#spawn('kube-scheduler', common)
+  }
+
   /** With the data that etcd has. */
   async startServer(): Promise<void> {
     this.#spawn('kube-apiserver', [
@@ -130,12 +156,18 @@ export class LoopbackCluster implements AsyncDisposable {
       '--disable-admission-plugins=ServiceAccount',
       // some distributions have it
       '--enable-admission-plugins=OwnerReferencesPermissionEnforcement',
+      ...(this.#options.audit === true ? this.#auditFlags() : []),
     ])
     const ready = await waitFor(async () => (this.#hasEnded() ? 'ended' : (await this.#isServing()) ? 'ready' : undefined), {
       timeoutMs: READY_MS,
       everyMs: 100,
     })
     if (ready !== 'ready') throw new Error(`kube-apiserver ${ready ?? 'is not ready in time'}: ${this.#logEnd()}`)
+  }
+
+  #auditFlags(): string[] {
+    writeFileSync(this.#at('audit.json'), JSON.stringify(AUDIT))
+    return [`--audit-policy-file=${this.#at('audit.json')}`, `--audit-log-path=${this.#at('audit.log')}`]
   }
 
   /** SIGSTOP: it takes connections and says nothing. */
@@ -152,8 +184,7 @@ export class LoopbackCluster implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.kill('kube-apiserver')
-    await this.kill('etcd')
+    for (const program of ['kube-scheduler', 'kube-controller-manager', 'kube-apiserver', 'etcd'] as const) await this.kill(program)
   }
 
   #hasEnded(): boolean {

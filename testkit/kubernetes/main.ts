@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Builds Kubernetes' programs, unless they are in the cache directory already; brings a cluster of them up, asks
- * it, takes it down. Layer: testkit. */
+/** Builds the programs of Kubernetes and Helm, unless they are in the cache directory already; brings a cluster up,
+ * asks it, takes it down. Layer: testkit. */
 import { installAgents } from './agents.ts'
 import { Cluster } from './cluster.ts'
+import { helmPrograms } from './build/helm.ts'
 import { builtPrograms, kubernetesPrograms, upstreamTests } from './build/programs.ts'
 import { newestVersion } from './build/sources.ts'
 import { listUpstream, runUpstream } from './upstream.ts'
@@ -10,19 +11,27 @@ import { listUpstream, runUpstream } from './upstream.ts'
 /** The longest, a rolling update of LoadBalancers, takes 16 minutes: each of 15 pods has a minute to go. */
 const SPEC_MS = 20 * 60_000
 
+const EMPTY = '--empty'
+
 async function build(): Promise<number> {
   if (builtPrograms() === undefined) console.log('building Kubernetes: ten CPU minutes, once')
   const began = performance.now()
   const folder = await kubernetesPrograms()
+  // tests that need it have no network
+  await helmPrograms()
   console.log(`Kubernetes: ${folder} (${((performance.now() - began) / 1000).toFixed(0)} s)`)
   return 0
 }
 
-async function up([nodes]: readonly string[]): Promise<number> {
+/** `--empty`: without agents, so nodes are not Ready. */
+async function up(args: readonly string[]): Promise<number> {
+  const [nodes] = args.filter((arg) => arg !== EMPTY)
   const count = nodes === undefined ? {} : { nodes: Number(nodes) }
   const cluster = await Cluster.up({ ...count, progress: (text) => console.log(text) })
-  await installAgents(cluster)
-  await cluster.nodesReady()
+  if (!args.includes(EMPTY)) {
+    await installAgents(cluster)
+    await cluster.nodesReady()
+  }
   console.log(`KUBECONFIG=${cluster.plane.kubeconfig}, in namespace ${cluster.lab.topology.fabric.netns}`)
   return 0
 }

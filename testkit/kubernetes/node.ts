@@ -3,11 +3,11 @@
 import { globSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { removeCgroup } from '../../lab/processes/cgroup.ts'
-import { mapLimit } from '../../lab/processes/command.ts'
 import type { Lab } from '../../lab/lab.ts'
 import { nodeNamed } from '../../lab/network/topology.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { UnsupportedError } from '#lib/base/errors.ts'
+import { mapLimited } from '#lib/base/async/map-limited.ts'
 import { cgroupObstacle } from './cgroups.ts'
 import type { Daemons } from './daemons.ts'
 import { CONTROLLERS, containerdConfig, kubeletConfig, nodeSetupScript, type NodeSetup } from './node-setup.ts'
@@ -64,7 +64,7 @@ export async function startKubelet(options: NodeOptions): Promise<void> {
 export async function removeNodeCgroups(lab: string, node: string): Promise<void> {
   // a node's hierarchy begins where that process was which started it, anywhere on the machine
   const left = globSync(`/sys/fs/cgroup/{${CONTROLLERS.join(',')}}/**${cgroupOf(lab, node)}`)
-  const stuck = await mapLimit(left, 1, async (dir) => ((await removeCgroup(dir, 5000)) ? [] : [dir]))
+  const stuck = await mapLimited(left, 1, async (dir) => ((await removeCgroup(dir, 5000)) ? [] : [dir]))
   if (stuck.flat().length > 0) throw new Error(`node ${node}: cgroups still in use: ${stuck.flat().join(', ')}`)
 }
 

@@ -51,7 +51,8 @@ export function openMaps(loaded: Loaded) {
     maglev: new KeptMap(loaded, catalogue.np_maglev),
     ranges: new KeptMap(loaded, catalogue.np_ranges),
     routes: new KeptMap(loaded, catalogue.np_routes),
-    state: new KeptMap(loaded, catalogue.np_state, { takeover_until: 0, epoch: 0, own_prefixes: 0 }),
+    vteps: new KeptMap(loaded, catalogue.np_vteps),
+    state: new KeptMap(loaded, catalogue.np_state, { takeover_until: 0, epoch: 0, own_prefixes: 0, accounts: 0 }),
   }
   const { addrs, state } = own
   return {
@@ -76,7 +77,8 @@ type OwnMaps = Maps['own']
 export function fill({ own, ...maps }: Maps, given: Given): void {
   for (const map of [maps.ct, maps.frags, maps.links, maps.paths, maps.affinity]) map.empty()
   for (let key = maps.held.nextKey(undefined); key !== undefined; key = maps.held.nextKey(undefined)) maps.held.delete(key)
-  for (const map of [own.addrs, own.ifaces, own.routes]) map.clear()
+  for (const map of [own.addrs, own.ifaces, own.routes, own.vteps]) map.clear()
+  for (const [addr, mac] of Object.entries(given.vteps ?? {})) own.vteps.set(parseAddr(addr), { mac })
   for (const addr of given.external ?? []) own.addrs.set(parseAddr(addr), addrInfo(0, { flags: ADDR_EXTERNAL }))
   const lo = ifindexOf('lo')
   for (const device of [devices.pod, devices.secondPod, devices.underlay]) {
@@ -109,7 +111,12 @@ export function flush(own: OwnMaps): void {
 /** The maps that say what the service is. */
 export function fillServices(own: OwnMaps, given: Given): void {
   for (const map of [own.frontends, own.backends, own.live, own.maglev, own.ranges]) map.clear()
-  own.state.set(0, { takeover_until: given.takeover === true ? 1e12 : 0, epoch: 0, own_prefixes: ownPrefixes.length })
+  own.state.set(0, {
+    takeover_until: given.takeover === true ? 1e12 : 0,
+    epoch: 0,
+    own_prefixes: ownPrefixes.length,
+    accounts: given.uncounted === true ? 0 : 1,
+  })
   for (const { addr, bits } of ownPrefixes.map(parseCidr))
     for (const set of [RANGE_OWN, RANGE_NODE_PORTS].map(rangeSet))
       own.ranges.set({ prefix: 64 + bits + (isV4(addr) ? 96 : 0), set, addr }, 0)

@@ -36,10 +36,14 @@ export interface Given {
   readonly frontends?: readonly string[]
   /** addresses of WEB that may be a host's, without a port: those of `frontends` for example */
   readonly external?: readonly string[]
+  /** of nodes of an older version, by their addresses: what their ends of the tunnel take frames for */
+  readonly vteps?: Readonly<Record<string, string>>
   /** of the pods that policy.ts names */
   readonly policies?: readonly Policy[]
   /** ports that no policy of the host cuts; default none */
   readonly failsafes?: Failsafes
+  /** packets and bytes of flows are not counted */
+  readonly uncounted?: boolean
 }
 
 export interface Step {
@@ -101,6 +105,10 @@ export interface FlowWanted {
   readonly rules?: Partial<Readonly<Record<'egress' | 'ingress' | 'stagedEgress' | 'stagedIngress', string>>>
   /** refreshed within the last second */
   readonly fresh?: boolean
+  /** counted of this direction in this entry */
+  readonly packets?: number
+  /** of IP packets */
+  readonly bytes?: number
 }
 
 export interface PacketCase {

@@ -10,7 +10,9 @@ import { bindMap } from '#agent/maps/catalogue.ts'
 import { bind } from '#agent/maps/codec.ts'
 import { layoutOf } from '#agent/maps/layout.ts'
 import { decodeBytes, encodeBytes } from '#agent/maps/byte-rows.ts'
-import { objectFileName } from '#agent/dataplane/programs/objects.ts'
+import { EVENT_BYTES } from '#agent/dataplane/programs/generation.ts'
+import { RING_BUFFER } from '#agent/dataplane/programs/kernel-features.ts'
+import { EVENTS, objectFileName } from '#agent/dataplane/programs/objects.ts'
 import type { Features } from '#agent/dataplane/programs/kernel-features.ts'
 import type { NodeCfg } from '#agent/maps/shapes.ts'
 import { nodeCfg } from '#agent/maps/shapes.ts'
@@ -55,6 +57,10 @@ export async function loadObject(name: ObjectName, options: LoadOptions = {}): P
     const shared = options.share?.get(map.name)
     if (shared !== undefined) object.reuseMap(map.name, shared)
     else if (map.name === 'np_ct') object.setMaxEntries('np_ct', options.conntrack ?? 4096)
+    else if (map.name === EVENTS && options.cfg?.ring_buffer === 1) {
+      object.setMapType(EVENTS, RING_BUFFER)
+      object.setMaxEntries(EVENTS, EVENT_BYTES)
+    }
   }
   for (const program of options.without ?? []) object.setAutoload(program, false)
   if (options.stubHelpers !== undefined && options.stubHelpers.length > 0) object.stubHelpers(options.stubHelpers)

@@ -153,6 +153,8 @@ export function tunnel(
     readonly port?: number
     readonly origin?: string
     readonly tos?: number
+    /** inside, of the other node; default: that of our programs */
+    readonly mac?: string
   },
 ): Uint8Array {
   const inner = l3(options.inner)
@@ -163,6 +165,7 @@ export function tunnel(
   payload[0] = 8
   viewOf(payload).setUint32(4, options.vni << 8)
   payload.fill(2, 8, 20)
+  if (options.mac !== undefined) payload.set(macBytes(options.mac), 8)
   viewOf(payload).setUint16(20, origin.length > 0 ? 0x88b5 : ethertype)
   payload.set(origin, 22)
   payload.set(inner, 22 + origin.length)

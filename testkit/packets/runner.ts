@@ -4,10 +4,15 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { BpfProgram } from '#native'
-import { ifindexOf, monotonicNs, netnsCookie, possibleCpus } from '#native'
+import { EventReader, ifindexOf, monotonicNs, netnsCookie, possibleCpus } from '#native'
+import { EVENTS } from '#agent/dataplane/programs/objects.ts'
 import { enumValues } from '#agent/maps/btf.ts'
+import { decodeBytes } from '#agent/maps/byte-rows.ts'
+import { bind } from '#agent/maps/codec.ts'
 import { flowKey } from '#agent/maps/flow-key.ts'
-import type { NodeCfg } from '#agent/maps/shapes.ts'
+import { structLayout } from '#agent/maps/layout.ts'
+import { recordsOf } from '#agent/maps/records.ts'
+import { flowEvent, type FlowEvent, type NodeCfg } from '#agent/maps/shapes.ts'
 import { ADDR_LOCAL_POD, ADDR_NODE, POD_TO_HOST_ACCEPT, SOURCE_LOOSE, STRAY_REFUSE } from '#lib/base/bpf-constants.ts'
 import { formatAddr, parseAddr } from '#lib/base/ip.ts'
 import { packetText, readIp } from './packet-text.ts'
@@ -33,7 +38,7 @@ export interface Features {
   readonly decapUdp?: boolean
 }
 
-export const HELPERS = { netnsCookies: 122, redirectNeigh: 152, redirectPeer: 155, coarseClock: 160, jiffies: 118 }
+export const HELPERS = { netnsCookies: 122, redirectNeigh: 152, redirectPeer: 155, coarseClock: 160, jiffies: 118, ringBuffer: 130 }
 const ALL: readonly ProgramName[] = ['from_workload', 'to_workload', 'from_host', 'to_host', 'untracked']
 const HOUR = 3_600_000
 /** bits of others: no program of ours reads or changes them */
@@ -75,6 +80,8 @@ export function testCfg(features: Features): NodeCfg {
     pod_to_host: POD_TO_HOST_ACCEPT,
     cluster_policy: 1,
     recent_mask: 2047,
+    vteps: 1,
+    ring_buffer: 0,
     tunnel_class: 0x03,
   }
 }
@@ -105,6 +112,12 @@ export interface PacketRunner {
   send(through: ProgramName, packet: Uint8Array): string
   /** the same with what comes out, and the mark on both sides */
   pass(through: ProgramName, packet: Uint8Array, mark: number): Passed
+  /** what the programs of the node tell of flows, from now on and as it comes; to the last who listens */
+  listen(onEvent: (event: FlowEvent) => void): void
+  /** of a rule by its number; '' for none */
+  ruleName(rule: number): string
+  /** of a drop reason, or another counter */
+  counted(name: string): number
   close(): void
 }
 
@@ -120,6 +133,7 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
   const maps = openMaps(workload)
   const takes = { mark: takesMarks(), arrived: takesArrivals(), device: takesDevices(ifindexOf(devices.underlay.name)) }
   const { mark: marks } = takes
+  const readers: { close(): void }[] = []
   const runs = (step: Step) => (['mark', 'arrived', 'device'] as const).every((what) => step[what] === undefined || takes[what])
   return {
     runsWhole: (test) => test.steps.every(runs),
@@ -143,7 +157,23 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
       const came = through === 'untracked' ? { ...run.testRun({ data: packet }), mark } : runMarked(run, packet, { mark })
       return { action: actionText(through, came.retval), out: came.dataOut, mark: came.mark }
     },
+    listen(onEvent) {
+      const codec = bind(flowEvent, structLayout(workload.btf, 'flow_event'))
+      for (const reader of readers.splice(0)) reader.close()
+      const told = workload.object.map(EVENTS)
+      const reader = EventReader.open(told, (records) => {
+        for (const record of recordsOf(records)) onEvent(decodeBytes(codec, record.subarray(0, codec.size)))
+      })
+      readers.push(reader, told)
+    },
+    ruleName: (rule) => maps.policy.ruleName(rule),
+    counted(name) {
+      const slot = slotOf(workload, name)
+      if (slot === undefined) throw new Error(`no counter ${name}`)
+      return counter(maps, slot)
+    },
     close() {
+      for (const reader of readers) reader.close()
       for (const handle of [...programs.values(), ...standbys.values(), ...share.values(), maps.policy, maps.failsafes]) handle.close()
       for (const { object } of [workload, host, xdp]) object.close()
     },
@@ -267,12 +297,14 @@ function placeOf({ from, to, proto, lane = 0 }: FlowWanted): ReturnType<typeof f
 
 function judgeFlow({ ct, policy }: Maps, wanted: FlowWanted): string | undefined {
   const title = `flow ${wanted.from} > ${wanted.to}`
-  const [key] = placeOf(wanted)
+  const [key, direction] = placeOf(wanted)
   const value = ct.get(key)
   if (wanted.gone === true) return value === undefined ? undefined : `${title}: is there`
   if (value === undefined) return `${title}: there is none`
   const age = monotonicNs() / 1e6 - value.seen
   if (wanted.fresh !== undefined && age < FRESH_MS !== wanted.fresh) return `${title}: seen ${age.toFixed(0)} ms ago`
+  const { packets, bytes } = value.leg[direction] ?? { packets: 0, bytes: 0 }
+  if ((wanted.packets ?? packets) !== packets || (wanted.bytes ?? bytes) !== bytes) return `${title}: ${packets} packets, ${bytes} bytes`
   const numbers = {
     egress: value.egress_rule,
     ingress: value.ingress_rule,

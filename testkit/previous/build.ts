@@ -23,22 +23,35 @@ export interface PreviousVersion {
 /** Builds it when it is not there yet, a minute or two. Throws ConfigError when the clone is shallow, though it may
  * have been built before: what the next machine cannot do is not to work by luck on this one. */
 export async function previousVersion(root = packageRoot()): Promise<PreviousVersion> {
-  const shallow = await command('git', ['-C', root, 'rev-parse', '--is-shallow-repository'])
-  if (shallow.trim() !== 'false')
-    throw new ConfigError(PREVIOUS, 'the clone is shallow and has no history to build it from: git fetch --unshallow')
-  const commit = readFileSync(join(root, PREVIOUS), 'utf8').trim()
+  const commit = await commitOf(root)
   const folder = await cached(`previous-${commit.slice(0, 12)}-${process.arch}`, (half) => build(root, commit, half))
   return { commit, agentCommand: nodeCommand(join(folder, 'dist/agent/main.js')) }
 }
 
+/** Its sources as they were, below `into`: nothing is built. Throws ConfigError as above. */
+export async function previousSources(into: string, root = packageRoot()): Promise<void> {
+  await extract(root, await commitOf(root), into)
+}
+
+async function commitOf(root: string): Promise<string> {
+  const shallow = await command('git', ['-C', root, 'rev-parse', '--is-shallow-repository'])
+  if (shallow.trim() !== 'false')
+    throw new ConfigError(PREVIOUS, 'the clone is shallow and has no history to build it from: git fetch --unshallow')
+  return readFileSync(join(root, PREVIOUS), 'utf8').trim()
+}
+
 async function build(root: string, commit: string, into: string): Promise<void> {
+  await extract(root, commit, into)
+  // as npm would fetch them
+  if (isSame(join(root, LOCK), join(into, LOCK))) await command('cp', ['-a', join(root, 'node_modules'), into])
+  await command('make', ['--no-print-directory', '-C', into, 'all'], { timeout: BUILD_MS })
+}
+
+async function extract(root: string, commit: string, into: string): Promise<void> {
   const tar = join(into, 'previous.tar')
   await command('git', ['-C', root, 'archive', '--output', tar, commit])
   await command('tar', ['-x', '-f', tar, '-C', into])
   rmSync(tar)
-  // as npm would fetch them
-  if (isSame(join(root, LOCK), join(into, LOCK))) await command('cp', ['-a', join(root, 'node_modules'), into])
-  await command('make', ['--no-print-directory', '-C', into, 'all'], { timeout: BUILD_MS })
 }
 
 function isSame(one: string, other: string): boolean {

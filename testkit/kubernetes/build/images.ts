@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The images of test pods, made from this machine's programs and kept in the cache directory: no registry is asked.
  * Layer: testkit. */
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { packageRoot } from '#lib/base/os/package.ts'
 import { cached, keyOf } from '../../base/cache.ts'
@@ -9,6 +9,7 @@ import { command } from '../../base/command.ts'
 import { writeArchive, type Image } from '../../../scripts/image/archive.ts'
 import { PAUSE_IMAGE } from '../node-setup.ts'
 import { buildGo, goSource } from './programs.ts'
+import { addFile, addProgram } from './root-files.ts'
 import { programsKey } from './sources.ts'
 
 /** Changes whenever images are made in another way. */
@@ -112,24 +113,10 @@ async function makeTools(root: string, agnhost: string): Promise<void> {
   for (const path of await nameLibraries()) addFile(root, path)
 }
 
-async function addProgram(root: string, path: string, source: string): Promise<void> {
-  copyFileSync(realpathSync(source), join(root, path))
-  // one that is linked statically, as Debian's other busybox, has none, which ldd calls a failure
-  const libraries = await command('sh', ['-c', 'ldd "$0" || :', source])
-  for (const [library] of libraries.matchAll(/\/\S+/g)) addFile(root, library)
-}
-
 /** What the C library opens by itself to look up names. */
 async function nameLibraries(): Promise<string[]> {
   const folder = dirname((/\/\S*libc\.so\.6/.exec(await command('ldd', ['/bin/bash'])) ?? [''])[0])
   return readdirSync(folder)
     .filter((name) => /^libnss_(files|dns)\.so/.test(name))
     .map((name) => join(folder, name))
-}
-
-function addFile(root: string, path: string): void {
-  const target = join(root, path)
-  if (existsSync(target)) return
-  mkdirSync(dirname(target), { recursive: true })
-  copyFileSync(realpathSync(path), target)
 }

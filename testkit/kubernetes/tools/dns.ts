@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A cluster's DNS, as small as tests allow: `dns.ts --kubeconfig FILE --listen ADDRESS`. Layer: testkit. */
 import { createSocket } from 'node:dgram'
-import { createServer } from 'node:net'
+import { createServer, isIPv6 } from 'node:net'
 import { parseArgs } from 'node:util'
 import { Api } from '../api.ts'
 import { formatAnswer, parseQuestion } from '../dns-message.ts'
@@ -25,7 +25,7 @@ function main(): void {
   const { values } = parseArgs({ options: { kubeconfig: { type: 'string' }, listen: { type: 'string' } } })
   const api = new Api(values.kubeconfig ?? '')
   const get: Get = (path) => api.get(path)
-  const socket = createSocket('udp4')
+  const socket = createSocket(isIPv6(values.listen ?? '') ? 'udp6' : 'udp4')
   socket.on('message', (message, peer) => {
     void answer(message, get).then((reply) => {
       if (reply !== undefined) socket.send(reply, peer.port, peer.address)

@@ -4,8 +4,8 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Lab } from '../../lab/lab.ts'
-import { waitFor } from '../../lab/wait.ts'
+import type { Lab } from '../../../lab/lab.ts'
+import { waitFor } from '../../../lab/wait.ts'
 
 export type ProxyMode = 'iptables' | 'nftables'
 
