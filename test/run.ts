@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Runs the kinds of tests and adds them up; `make test` is this. Layer: test.
  *
- * `run.ts [e2e|kernel|lab|api|sanitized|unit|lint|oracle|fuzz|loss|soak|vm|demo|scale|bench …]`: these only. What
- * failed is named at the end, and the last line is `N passed, M failed, K skipped`. */
+ * `run.ts [STAGE …]`: these only, as "unit" or "e2e-loss". What failed is named at the end, and the last line is
+ * `N passed, M failed, K skipped`. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,9 +18,11 @@ const needsRoot = process.getuid?.() === 0 ? undefined : 'needs root'
 /** Tests of the lab that count what is lost or late while something happens, take silence for an answer, or compare
  * the machine before and after. */
 const ALONE = [
-  ...['processes/agents', 'upstream/networking', 'hand-over', 'processes/kill', 'lab'],
+  ...['processes/agents', 'upstream/networking', 'hand-over', 'mode', 'processes/kill', 'lab'],
   ...['net/forwarding', 'net/node-life', 'policy', 'services', 'traffic/traffic'],
 ].map((name) => `test/lab/${name}.test.ts`)
+/** The same of a real cluster. */
+const ALONE_IN_CLUSTER = ['dataplane-mode', 'operator/ipv6', 'operator/switch'].map((name) => `test/cluster/${name}.test.ts`)
 
 /** The longest first: then the lanes end together. */
 function stagesIn(folder: string): readonly Stage[] {
@@ -36,18 +38,21 @@ function stagesIn(folder: string): readonly Stage[] {
   const sanitized: Part = (print) => {
     return vitest(print, { project: 'kernel', folder, prefix: withSanitizedAddon, only: ['test/native/'] })
   }
-  const e2e: Part = (print) => withKubernetes(print, () => vitest(print, { project: 'e2e', folder }))
+  const e2e = (files: { readonly only?: readonly string[]; readonly except?: readonly string[] }): Part => {
+    return (print) => withKubernetes(print, () => vitest(print, { project: 'e2e', folder, ...files }))
+  }
   return [
-    { name: 'e2e', obstacle: needsRoot ?? cgroupObstacle(), inLanes: true, parts: [e2e] },
+    { name: 'e2e', obstacle: needsRoot ?? cgroupObstacle(), inLanes: true, parts: [e2e({ except: ALONE_IN_CLUSTER })] },
     { name: 'kernel', obstacle: needsRoot, inLanes: true, parts: shards(4).map(kernel) },
     { name: 'lab', obstacle: needsRoot, inLanes: true, parts: shards(4).map(lab) },
-    { name: 'api', obstacle: needsRoot, inLanes: true, parts: shards(2).map(api) },
+    { name: 'api', obstacle: needsRoot, inLanes: true, parts: shards(3).map(api) },
     { name: 'sanitized', obstacle: needsRoot, inLanes: true, parts: [sanitized] },
     { name: 'unit', inLanes: true, parts: [(print) => vitest(print, { project: 'unit', folder })] },
     { name: 'lint', inLanes: true, parts: [(print) => command(print, ['make', '--no-print-directory', 'lint'])] },
     { name: 'oracle', inLanes: true, parts: [(print) => command(print, ['make', '--no-print-directory', 'test-oracle'])] },
     { name: 'fuzz', inLanes: true, parts: [(print) => command(print, ['make', '--no-print-directory', 'fuzz', 'SECONDS=5'])] },
     { name: 'loss', obstacle: needsRoot, parts: [(print) => vitest(print, { project: 'lab', folder, only: ALONE })] },
+    { name: 'e2e-loss', obstacle: needsRoot ?? cgroupObstacle(), parts: [e2e({ only: ALONE_IN_CLUSTER })] },
     { name: 'soak', obstacle: needsRoot, parts: [ofKubernetes('dist/soak/main.js', '--minutes', '1')] },
     { name: 'vm', obstacle: needsRoot, inLanes: true, parts: [(print) => command(print, ['test/kernel/run'])] },
     // of its figures only who is ahead counts here, and mostly it waits

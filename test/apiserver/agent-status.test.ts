@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A whole agent with the rights that deploy/ gives, and what kubectl shows of its node. Layer: test. */
 import { execFileSync, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ApiClient } from '#lib/api/client.ts'
 import { fromKubeconfig } from '#lib/api/connection/kubeconfig.ts'
-import { packageRoot } from '#lib/base/os/package.ts'
+import { packageRoot, packageVersion } from '#lib/base/os/package.ts'
 import { NODE_NETWORK } from '#lib/kube/objects/node-network.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
 import { cgroup2Mount } from '#agent/dataplane/attach/cgroup.ts'
@@ -24,6 +24,7 @@ const BUILD_MS = 30 * 60_000
 const POD = { apiVersion: 'v1', kind: 'Pod', namespace: 'default', name: 'web' } as const
 const IFACE = workloadInterface(POD)
 const PROGRAM = ['--conditions=source', join(packageRoot(), 'agent/main.ts')]
+const FELIX = { apiVersion: 'netplane.io/v3', kind: 'FelixConfiguration' } as const
 const GNP = 'globalnetworkpolicies.netplane.io'
 
 let folder = ''
@@ -89,6 +90,12 @@ function kubectl(...args: readonly string[]): string {
   return execFileSync(join(programs, 'kubectl'), ['--kubeconfig', cluster.kubeconfig(), ...args], { encoding: 'utf8' })
 }
 
+function file(object: unknown): string {
+  const path = join(folder, 'object.json')
+  writeFileSync(path, JSON.stringify(object))
+  return path
+}
+
 /** What kubectl shows, once it shows this; what it shows instead when it does not in time. */
 async function shown(args: readonly string[], text: RegExp): Promise<string> {
   let last = ''
@@ -111,7 +118,9 @@ test('the node has a network', async () => {
 
 test('other nodes hear where a node is, as its Node is at present, also after its NodeNetwork was deleted', async () => {
   const args = ['get', 'nodenetwork', 'n1', '--ignore-not-found', '-o', 'jsonpath={.spec}']
-  const spec = (labels: string): string => `{"addresses":["198.51.100.1"],"labels":${labels},"podCIDRs":[],"subnets":["198.51.100.0/24"]}`
+  const interfaces = '[{"addresses":["198.51.100.1"],"name":"eth1"}]'
+  const spec = (labels: string): string =>
+    `{"addresses":["198.51.100.1"],"interfaces":${interfaces},"labels":${labels},"podCIDRs":[],"subnets":["198.51.100.0/24"]}`
   expect(await shown(args, /198/)).toBe(spec('{}'))
   kubectl('label', 'node', 'n1', 'team=a')
   expect(await shown(args, /team/)).toBe(spec('{"team":"a"}'))
@@ -119,6 +128,29 @@ test('other nodes hear where a node is, as its Node is at present, also after it
   expect(await shown(args, /"labels":\{\}/)).toBe(spec('{}'))
   kubectl('delete', 'nodenetwork', 'n1')
   expect(await shown(args, /198/)).toBe(spec('{}'))
+})
+
+test('the node says in which mode it serves and that services were answered; another mode is taken up at once', async () => {
+  const args = ['get', 'nodenetwork', 'n1', '-o', 'jsonpath={.status}']
+  const said = async (mode: string): Promise<unknown> => {
+    const status: unknown = JSON.parse(await shown(args, new RegExp(`"proof":.*"mode":"${mode}"`)))
+    return status
+  }
+  const proven = (mode: string) => ({ dataplane: { mode }, proof: { mode, state: 'Proven', failed: [] }, kubeProxy: 'Absent' })
+  expect(await said('BPF')).toMatchObject({ version: packageVersion(), ...proven('BPF') })
+  kubectl('patch', 'felixconfiguration', 'default', '--type=merge', '-p', '{"spec":{"bpfEnabled":false}}')
+  const standard = await said('Standard')
+  expect(standard).toMatchObject({ ...proven('Standard'), dataplane: { configurations: { default: 2 } } })
+  // this node's own object goes first
+  kubectl('apply', '-f', file({ ...FELIX, metadata: { name: 'node.n1' }, spec: { bpfEnabled: true } }))
+  expect(await said('BPF')).toMatchObject({ ...proven('BPF'), dataplane: { configurations: { default: 2, 'node.n1': 1 } } })
+  kubectl('delete', 'felixconfiguration', 'node.n1')
+  expect(await said('Standard')).toMatchObject(proven('Standard'))
+  kubectl('patch', 'felixconfiguration', 'default', '--type=merge', '-p', '{"spec":{"bpfEnabled":null}}')
+  expect(await said('BPF')).toMatchObject(proven('BPF'))
+  // its log may come later than what it wrote
+  const modes = (): unknown => agent.events('mode.set').map(({ mode }) => mode)
+  await expect.poll(modes).toEqual(['BPF', 'Standard', 'BPF', 'Standard', 'BPF'])
 })
 
 test('a pod that is not programmed says why, and then that it is', async () => {

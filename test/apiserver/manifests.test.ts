@@ -23,10 +23,16 @@ import { ApiBlocks } from '#agent/ipam/api-blocks.ts'
 import { parseOptions } from '#agent/run/options.ts'
 import type { RbacRule } from '#lib/render/account.ts'
 import { agentRules } from '#lib/render/agent-rights.ts'
+import { computeInstallation } from '#lib/render/computed.ts'
+import { renderInstallation, renderNamespace } from '#lib/render/render.ts'
+import { installationSpec } from '#lib/kube/schema/installation.ts'
+import { isAppliedAlready } from '#operator/objects/applied-already.ts'
+import { FIELD_MANAGER } from '#operator/objects/owned-fields.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { LoopbackCluster } from '../../testkit/kubernetes/loopback-cluster.ts'
 import { kubernetesPrograms } from '../../testkit/kubernetes/build/programs.ts'
 import { NAME, NAMESPACE } from '../../testkit/kubernetes/manifest.ts'
+import { issueToken, permissions, permissionsOf } from './rights.ts'
 import { tellAll } from './status/writes.ts'
 
 const BUILD_MS = 30 * 60_000
@@ -94,7 +100,7 @@ test('every manifest is taken as it is', async () => {
 })
 
 test('probes ask where health is served, whatever resources say', () => {
-  const [, agents] = manifests().find(([, { kind }]) => kind === 'DaemonSet') ?? []
+  const [, agents] = manifests().find(([, { kind, metadata }]) => kind === 'DaemonSet' && metadata.name === 'netplane-node') ?? []
   const text = JSON.stringify(agents)
   const probes = [...text.matchAll(/"httpGet":\{"host":"127\.0\.0\.1","path":"[^"]*","port":(\d+)\}/g)].map(([, port = '']) => port)
   expect(probes).toHaveLength(2)
@@ -107,67 +113,68 @@ test('a container that has folders of the node may write them under SELinux', ()
   const daemonSets = manifests().filter(([, { kind }]) => kind === 'DaemonSet')
   const confined = daemonSets.flatMap(([file, object]) =>
     containersOf(object)
-      .filter(({ volumeMounts = [] }) => Array.isArray(volumeMounts) && volumeMounts.length > 0)
+      .filter((container) => foldersOf(object, container).length > 0)
       .filter(({ securityContext }) => !/"privileged":true|"seLinuxOptions":\{"type":"spc_t"/.test(JSON.stringify(securityContext)))
       .map(({ name }) => `${file}: ${String(name)}`),
   )
-  expect(daemonSets).toHaveLength(3)
+  expect(daemonSets).toHaveLength(5)
   expect(confined).toEqual([])
 })
 
-test('docs/install.md has what the agent may do on its node, and which folders it has', () => {
-  const page = readFileSync(fileURLToPath(new URL('../../docs/install.md', import.meta.url)), 'utf8').replaceAll(/\s+/g, ' ')
+test('docs/install-manifests.md has what the agent may do on its node, and which folders it has', () => {
+  const page = readFileSync(fileURLToPath(new URL('../../docs/install-manifests.md', import.meta.url)), 'utf8').replaceAll(/\s+/g, ' ')
   const [, capabilities = '', folders = ''] =
     /The agent is root with the capabilities (.*?), a root file system that it cannot write, and these folders of the node: (.*?) to read\./s.exec(
       page,
     ) ?? []
-  const agent = manifests()
-    .filter(([file, { kind }]) => file === 'manifests/netplane.yaml' && kind === 'DaemonSet')
-    .flatMap(([, object]) => containersOf(object))
-    .find(({ name }) => name === NAME)
-  const mounts = Array.isArray(agent?.['volumeMounts'])
-    ? agent['volumeMounts'].filter(isObject).map(({ mountPath }) => String(mountPath))
-    : []
-  // of the pod's own
-  expect([...folders.matchAll(/`([^`]+)`/g)].map(([, folder]) => folder).sort()).toEqual(mounts.filter((path) => path !== '/tmp').sort())
+  const [, daemonSet] = manifests().find(([file, { kind }]) => file === 'manifests/netplane.yaml' && kind === 'DaemonSet') ?? []
+  if (daemonSet === undefined) throw new Error('there is no daemon set')
+  const agent = containersOf(daemonSet).find(({ name }) => name === NAME) ?? {}
+  expect([...folders.matchAll(/`([^`]+)`/g)].map(([, folder]) => folder).sort()).toEqual([...foldersOf(daemonSet, agent)].sort())
   expect(agent).toMatchObject({ securityContext: { capabilities: { add: capabilities.split(/, | and /) } } })
 })
 
-test('the chained variant is the usual one with its flag', () => {
-  const [usual = '', chained = ''] = ['netplane.yaml', 'netplane-chained.yaml'].map((name) =>
+test.each([['chained'], ['local']])('the %s variant is the usual one with its flag', (variant) => {
+  const [usual = '', other = ''] = ['netplane.yaml', `netplane-${variant}.yaml`].map((name) =>
     readFileSync(fileURLToPath(new URL(`../../deploy/manifests/${name}`, import.meta.url)), 'utf8'),
   )
-  expect(chained.replace('            - --cni-chained\n', '')).toBe(usual)
+  expect(other.replace(`            - --cni-${variant}\n`, '')).toBe(usual)
   const args = manifests()
-    .filter(([file, { kind }]) => file === 'manifests/netplane-chained.yaml' && kind === 'DaemonSet')
+    .filter(([file, { kind }]) => file === `manifests/netplane-${variant}.yaml` && kind === 'DaemonSet')
     .flatMap(([, object]) => containersOf(object))
     .flatMap(({ name, args: list }) =>
       name === NAME && Array.isArray(list) ? list.map((arg) => String(arg).replace(/\$\(\w+\)/, 'x')) : [],
     )
-  expect(parseOptions(args)).toMatchObject({ kind: 'run', options: { cni: { chained: true } } })
+  expect(parseOptions(args)).toMatchObject({ kind: 'run', options: { cni: { [variant]: true } } })
 })
 
+type Fields = Readonly<Record<string, unknown>>
+
 /** Of a daemon set. */
-function containersOf(object: ApiObject): readonly Readonly<Record<string, unknown>>[] {
-  const { spec } = object
+function containersOf(object: ApiObject): readonly Fields[] {
+  const pod = podOf(object)
+  return [...objects(pod['initContainers']), ...objects(pod['containers'])]
+}
+
+/** Those of the node that a container of the daemon set has; a pod may have some of its own. */
+function foldersOf(object: ApiObject, container: Fields): readonly string[] {
+  const ofNode = new Set(objects(podOf(object)['volumes']).flatMap(({ name, hostPath }) => (hostPath === undefined ? [] : [name])))
+  return objects(container['volumeMounts']).flatMap(({ name, mountPath }) => (ofNode.has(name) ? [String(mountPath)] : []))
+}
+
+function podOf({ spec, metadata }: ApiObject): Fields {
   const template = isObject(spec) && isObject(spec['template']) ? spec['template']['spec'] : undefined
-  if (!isObject(template)) throw new Error(`${object.metadata.name} has no pods`)
-  return [template['initContainers'], template['containers']].flatMap((list) => (Array.isArray(list) ? list.filter(isObject) : []))
+  if (!isObject(template)) throw new Error(`${metadata.name} has no pods`)
+  return template
+}
+
+function objects(list: unknown): readonly Fields[] {
+  return Array.isArray(list) ? list.filter(isObject) : []
 }
 
 /** A kubeconfig with a token of the daemon set's account, as made by hand; with a node: as its pod there has it. */
 async function asAgent(node?: ApiObject): Promise<string> {
-  const of = node && { apiVersion: 'v1', kind: 'Node', name: node.metadata.name, uid: node.metadata.uid }
-  const spec = { audiences: [], expirationSeconds: 3600, ...(of && { boundObjectRef: of }) }
-  const answer = await admin.request({
-    method: 'POST',
-    path: objectPath(ACCOUNT, 'token'),
-    body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec },
-  })
-  const status = isObject(answer) ? answer['status'] : undefined
-  const token = isObject(status) ? status['token'] : undefined
-  if (typeof token !== 'string') throw new Error('no token')
-  return cluster.kubeconfig({ token })
+  return cluster.kubeconfig({ token: await issueToken(admin, ACCOUNT, node) })
 }
 
 /** Undefined: it has everything, and watches it; otherwise what it is refused. */
@@ -302,6 +309,16 @@ describe('the account of the daemon set', () => {
   }, 600_000)
 })
 
+// the last one: it takes the account's roles over
+test('what the operator has applied it does not apply again', async () => {
+  const computed = computeInstallation(installationSpec.read({}), { provider: 'Generic', hasKubeProxy: false, installed: undefined })
+  const rendered = renderInstallation({ namespace: 'other', image: 'x', computed, endpoint: { host: 'x', port: '1' } })
+  for (const object of [renderNamespace('other'), ...rendered]) {
+    const applied = await admin.apply(object, { fieldManager: FIELD_MANAGER, force: true })
+    expect(isAppliedAlready(object, applied), `${object.kind} ${object.metadata.name}`).toBe(true)
+  }
+})
+
 async function nodeCalled(name: string): Promise<ApiObject> {
   return await admin.apply(asApiObject({ ...NODE, metadata: { name } }))
 }
@@ -344,24 +361,6 @@ async function setRules(rules: readonly RbacRule[], kubeconfig: string): Promise
   await admin.patch(ROLE, { rules }, { type: 'merge' })
   await using agent = new ApiClient({ server: fromKubeconfig(kubeconfig) })
   const wanted = permissions(rules)
-  const holds = async (): Promise<true | undefined> => {
-    const review = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec: { namespace: 'default' } }
-    const answer = await agent.request({ method: 'POST', path: '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', body: review })
-    const status = isObject(answer) ? answer['status'] : undefined
-    const known = isObject(status) && Array.isArray(status['resourceRules']) ? status['resourceRules'].filter(isRule) : []
-    const own = known.filter(({ apiGroups }) => !/authorization|authentication/.test(apiGroups.join()))
-    return permissions(own).join() === wanted.join() ? true : undefined
-  }
+  const holds = async (): Promise<true | undefined> => ((await permissionsOf(agent, 'default')).join() === wanted.join() ? true : undefined)
   if ((await waitFor(holds, { timeoutMs: 10_000, everyMs: 20 })) === undefined) throw new Error('the role does not change')
-}
-
-function isRule(value: unknown): value is RbacRule {
-  return isObject(value) && ['apiGroups', 'resources', 'verbs'].every((key) => Array.isArray(value[key]))
-}
-
-function permissions(rules: readonly RbacRule[]): readonly string[] {
-  const all = rules.flatMap(({ apiGroups, resources, verbs }) =>
-    apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}.${group}`))),
-  )
-  return [...new Set(all)].sort()
 }

@@ -113,8 +113,7 @@ test('a token is read again before it is too old; the source reports one that is
   write(2)
   await using source = await run({ server: fromKubeconfig(cluster.kubeconfig({ tokenFile })), watchSeconds: 1 }).untilSynced()
   // the server remembers for ten seconds that it was good
-  await until('the refusal', () => source.unavailable !== undefined, WAIT_MS)
-  expect(source.unavailable).toMatch(/Unauthorized.*: its last good state stays in force$/)
+  await until('the refusal', () => /Unauthorized.*: its last good state stays in force$/.test(source.unavailable ?? ''), WAIT_MS)
   expect(source.objects.has('Service/default/first')).toBe(true)
   source.takeEvents()
   write(600)

@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { DEFAULT_PIN_DIR } from '#agent/maps/catalogue.ts'
 import { readArgs } from '../../cli/args.ts'
-import { commands, questions, usage } from '../../cli/commands.ts'
+import { clusterCommands } from '../../cli/resources/commands.ts'
+import { clusterUsage, commands, nodeUsage, questions } from '../../cli/commands.ts'
 
 describe('readArgs', () => {
   test.each([
@@ -12,8 +13,9 @@ describe('readArgs', () => {
     ['help', 'help'],
     ['--help', 'help'],
     ['bpf nat --help', 'help'],
-    ['version', 'version'],
-    ['--version', 'version'],
+    ['get --help', 'help'],
+    ['apply -h', 'help'],
+    ['--version', 'own version'],
   ])('"%s" is %s', (line, kind) => {
     expect(readArgs(line.split(' ').filter((word) => word !== ''))).toEqual({ kind })
   })
@@ -64,8 +66,11 @@ describe('questions', () => {
   })
 })
 
-test('the page has the usage, and every command a part of its own', () => {
-  const page = readFileSync(new URL('../../docs/netplanectl.md', import.meta.url), 'utf8')
-  expect(page).toContain(`\n\`\`\`text\n${usage()}\`\`\`\n`)
-  expect([...page.matchAll(/^## `([\w ]+)`/gm)].map(([, name]) => name)).toEqual([...commands, ...questions].map(({ name }) => name))
+test('the pages have the usage, and every command a part of its own', () => {
+  const page = (name: string): string => readFileSync(new URL(`../../docs/${name}.md`, import.meta.url), 'utf8')
+  const parts = (text: string): readonly (string | undefined)[] => [...text.matchAll(/^## `([\w -]+)`/gm)].map(([, name]) => name)
+  expect(page('netplanectl')).toContain(`\n\`\`\`text\n${nodeUsage()}\`\`\`\n`)
+  expect(parts(page('netplanectl'))).toEqual([...commands, ...questions].map(({ name }) => name))
+  expect(page('netplanectl-cluster')).toContain(`\n\`\`\`text\n${clusterUsage()}\`\`\`\n`)
+  expect(parts(page('netplanectl-cluster'))).toEqual(clusterCommands.map(({ name }) => name))
 })

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-/** One HTTP request after another from a place of the lab, each on a connection of its own, until stopped: how many
- * were answered. Layer: test. */
+/** One HTTP request after another from a place, each on a connection of its own, until stopped: how many were
+ * answered. Layer: test. */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+import type { Spawner } from '../../lab/traffic/traffic.ts'
 import { waitFor } from '../../lab/wait.ts'
-import type { Cluster } from '../../testkit/kubernetes/cluster.ts'
 
 /** A request that is not answered for so long was lost. */
 const SECONDS = 2
-const LOOP = `while :; do curl -gs --fail --max-time ${SECONDS} "$0" || echo; echo; sleep 0.05; done`
+const LOOP = `while :; do curl -gks --fail --max-time ${SECONDS} "$0" || echo; echo; sleep 0.05; done`
 
 export class Asking implements AsyncDisposable {
   readonly #child: ChildProcess
   readonly #answers = new Map<string, number>()
+  #answeredAt: number | undefined
+  #longestSilence = 0
 
-  constructor(cluster: Cluster, place: string, url: string) {
-    this.#child = cluster.lab.spawn(place, ['sh', '-c', LOOP, url], ['ignore', 'pipe', 'ignore'])
+  constructor(places: Spawner, place: string, url: string) {
+    this.#child = places.spawn(place, ['sh', '-c', LOOP, url])
+    this.#child.stderr?.resume()
     if (this.#child.stdout !== null) createInterface({ input: this.#child.stdout }).on('line', (line) => this.#count(line.trim()))
   }
 
@@ -28,6 +31,12 @@ export class Asking implements AsyncDisposable {
   /** Requests without an answer. */
   get lost(): number {
     return this.#answers.get('') ?? 0
+  }
+
+  /** Between one answer and the next, and since the last. */
+  get longestSilenceMs(): number {
+    const silence = this.#answeredAt === undefined ? Infinity : performance.now() - this.#answeredAt
+    return Math.max(this.#longestSilence, silence)
   }
 
   get answered(): number {
@@ -49,6 +58,11 @@ export class Asking implements AsyncDisposable {
   }
 
   #count(answer: string): void {
+    if (answer !== '') {
+      const now = performance.now()
+      this.#longestSilence = Math.max(this.#longestSilence, now - (this.#answeredAt ?? now))
+      this.#answeredAt = now
+    }
     this.#answers.set(answer, (this.#answers.get(answer) ?? 0) + 1)
   }
 }

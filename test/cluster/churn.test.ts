@@ -2,8 +2,8 @@
 /** Pods that come and go by the dozen: every one has an address of its own and answers, none is kept, and a pod that
  * stays is asked all the time. Layer: test. */
 import { expect, test } from 'vitest'
+import { mapLimited } from '#lib/base/async/map-limited.ts'
 import { isLong } from './length.ts'
-import { mapLimit } from '../../lab/processes/command.ts'
 import { Cluster } from '../../testkit/kubernetes/cluster.ts'
 import { Asking } from './asking.ts'
 import { Namespace } from './namespaces.ts'
@@ -21,7 +21,7 @@ test(
   async () => {
     await using namespace = await Namespace.make(cluster, 'churn')
     const { pods: web, url } = await makeWeb(cluster, namespace.name)
-    await using asking = new Asking(cluster, 'client', url)
+    await using asking = new Asking(cluster.lab, 'client', url)
     await asking.more(20)
     const [client] = await runPods(cluster, namespace.name, [{ name: 'client', node: 'a' }])
     if (client === undefined) throw new Error('no client')
@@ -34,7 +34,7 @@ test(
       const pods = await runPods(cluster, namespace.name, specs)
       const addresses = pods.flatMap((pod) => pod.addresses)
       expect(new Set(addresses).size).toBe(2 * WAVE)
-      const answers = await mapLimit(pods, 4, (pod) => ask(cluster, client, urlOf(pod.addresses[wave % 2] ?? '', HTTP_PORT)))
+      const answers = await mapLimited(pods, 4, (pod) => ask(cluster, client, urlOf(pod.addresses[wave % 2] ?? '', HTTP_PORT)))
       expect(answers).toEqual(pods.map((pod) => pod.name))
       await cluster.kubectl(['delete', 'pods', '-l', `wave=${wave}`, '-n', namespace.name, '--wait=false'])
     }

@@ -4,8 +4,10 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { errorText } from '#lib/base/errors.ts'
+import { CLUSTER_INFORMATION } from '#lib/kube/objects/cluster-information.ts'
 import { listAt, textAt } from '../../lab/raw.ts'
 import { Cluster } from '../../testkit/kubernetes/cluster.ts'
+import { NAME } from '../../testkit/kubernetes/manifest.ts'
 import { Asking } from './asking.ts'
 import { DAEMON_SET, importImage, install, OURS, rollout, takeAway } from './installed.ts'
 import { Namespace } from './namespaces.ts'
@@ -24,6 +26,37 @@ async function expectNodesAddress(cluster: Cluster, pod: RunningPod): Promise<vo
     const seen = async (): Promise<string | undefined> => (await ask(cluster, pod, url))?.replace(/^\[?(.*?)\]?:\d+$/, '$1')
     await expect.poll(seen, { timeout: 20_000 }).toBeOneOf(addresses)
   }
+}
+
+/** What kubectl shows of the agents' pods, while the datastore is open, locked, and open again; services go on. */
+async function expectReadings(cluster: Cluster, answers: () => Promise<unknown>): Promise<void> {
+  const readings = async (): Promise<readonly string[]> => {
+    const pods = await cluster.kubectl(['get', 'pods', '-n', OURS, '-l', `app.kubernetes.io/name=${NAME}`, '--no-headers'])
+    return [
+      ...new Set(
+        pods
+          .trim()
+          .split('\n')
+          .map((line) => line.split(/\s+/).slice(1, 3).join(' ')),
+      ),
+    ]
+  }
+  const put = (datastoreReady: boolean): Promise<string> =>
+    cluster.kubectl([
+      'patch',
+      'clusterinformation',
+      CLUSTER_INFORMATION.name,
+      '--type=merge',
+      '-p',
+      JSON.stringify({ spec: { datastoreReady } }),
+    ])
+  const soon = { timeout: 60_000, interval: 500 }
+  await expect.poll(readings, soon).toEqual(['2/2 Running'])
+  await put(false)
+  await expect.poll(readings, soon).toEqual(['1/2 Running'])
+  expect(await answers()).toEqual(['server', 'server'])
+  await put(true)
+  await expect.poll(readings, soon).toEqual(['2/2 Running'])
 }
 
 test(
@@ -51,13 +84,14 @@ test(
     await expect.poll(answers, { timeout: 20_000 }).toEqual(['server', 'server'])
     await expectNodesAddress(cluster, client)
     {
-      await using asking = new Asking(cluster, 'node/b', urls[0] ?? '')
+      await using asking = new Asking(cluster.lab, 'node/b', urls[0] ?? '')
       await asking.more(20)
       await cluster.kubectl(['rollout', 'restart', DAEMON_SET, '-n', OURS])
       await rollout(cluster)
       await asking.more(20)
       expect(asking.lost).toBe(0)
     }
+    await expectReadings(cluster, answers)
     const closed = { podSelector: { matchLabels: { app: 'web' } }, policyTypes: ['Ingress'] }
     await cluster.apply({
       ...{ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy' },

@@ -22,7 +22,7 @@ async function joins(asking: Asking, name: string): Promise<void> {
 test('an API server that is killed is not missed, and what changes after it is back is followed', async () => {
   await using namespace = await Namespace.make(cluster, 'killed')
   const { url } = await makeWeb(cluster, namespace.name)
-  await using asking = new Asking(cluster, 'client', url)
+  await using asking = new Asking(cluster.lab, 'client', url)
   await asking.more(20)
   await cluster.plane.stopServer('SIGKILL')
   await asking.more(100)
@@ -35,7 +35,7 @@ test('an API server that is killed is not missed, and what changes after it is b
 test('an API server that moves to another address is found there', async () => {
   await using namespace = await Namespace.make(cluster, 'moved')
   const { url } = await makeWeb(cluster, namespace.name)
-  await using asking = new Asking(cluster, 'client', url)
+  await using asking = new Asking(cluster.lab, 'client', url)
   await asking.more(20)
   await cluster.moveServer()
   await runPods(cluster, namespace.name, [{ name: 'web-c', node: 'b', labels: WEB_LABELS }])
@@ -46,7 +46,7 @@ test('an API server that moves to another address is found there', async () => {
 test('pods that are there do not miss an agent that is killed, and a pod that comes meanwhile waits for the next one', async () => {
   await using namespace = await Namespace.make(cluster, 'agents')
   const { url, pods } = await makeWeb(cluster, namespace.name)
-  await using asking = new Asking(cluster, 'client', url)
+  await using asking = new Asking(cluster.lab, 'client', url)
   await asking.more(20)
   await stopAgent(cluster, 'a', 'SIGKILL')
   try {
@@ -65,7 +65,7 @@ test('a node that loses its power and is deleted comes back with a network; the 
   await using namespace = await Namespace.make(cluster, 'power')
   const { url } = await makeWeb(cluster, namespace.name, ['a'])
   await runPods(cluster, namespace.name, [{ name: 'before', node: 'b' }])
-  await using asking = new Asking(cluster, 'client', url)
+  await using asking = new Asking(cluster.lab, 'client', url)
   await asking.more(20)
   await cluster.cutPower('b')
   await cluster.kubectl(['delete', 'node', 'b'])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Pods of a real cluster, and commands in them that need no API server. Layer: test. */
 import type { Outcome } from '../../lab/processes/command.ts'
-import { listAt, textAt } from '../../lab/raw.ts'
+import { at, listAt, textAt } from '../../lab/raw.ts'
 import { waitFor } from '../../lab/wait.ts'
 import type { Cluster } from '../../testkit/kubernetes/cluster.ts'
 import { AGNHOST_IMAGE } from '../../testkit/kubernetes/build/images.ts'
@@ -53,17 +53,37 @@ export function podManifest(namespace: string, spec: PodSpec): object {
 export async function runPods(cluster: Cluster, namespace: string, specs: readonly PodSpec[]): Promise<RunningPod[]> {
   await cluster.apply(...specs.map((spec) => podManifest(namespace, spec)))
   const names = specs.map(({ name }) => name)
-  const read = async (): Promise<readonly unknown[]> =>
-    listAt(await cluster.get('pods', '-n', namespace), 'items').filter((pod) => names.includes(textAt(pod, 'metadata.name') ?? ''))
+  const ready = await readyPods(cluster, {
+    namespace,
+    count: specs.length,
+    isOne: (pod) => names.includes(textAt(pod, 'metadata.name') ?? ''),
+  })
+  return specs.map((spec) => ({ ...spec, ...runningPod(namespace, spec.name, ready) }))
+}
+
+/** Those that a controller makes with this label `app`, once there are so many and all are Ready. */
+export async function podsOf(cluster: Cluster, namespace: string, { app, count }: { readonly app: string; readonly count: number }) {
+  const isOne = (pod: unknown): boolean => textAt(pod, 'metadata.labels.app') === app && at(pod, 'metadata.deletionTimestamp') === undefined
+  const ready = await readyPods(cluster, { namespace, count, isOne })
+  return ready.map((pod) => runningPod(namespace, textAt(pod, 'metadata.name') ?? '', ready))
+}
+
+interface WantedPods {
+  readonly namespace: string
+  readonly count: number
+  readonly isOne: (pod: unknown) => boolean
+}
+
+async function readyPods(cluster: Cluster, { namespace, count, isOne }: WantedPods): Promise<readonly unknown[]> {
   const ready = await waitFor(
     async () => {
-      const pods = await read()
-      return pods.length === specs.length && pods.every(isReady) ? pods : undefined
+      const pods = listAt(await cluster.get('pods', '-n', namespace), 'items').filter(isOne)
+      return pods.length === count && pods.every(isReady) ? pods : undefined
     },
     { timeoutMs: READY_MS, everyMs: 200 },
   )
   if (ready === undefined) throw new Error(`not Ready in ${READY_MS} ms:\n${await whyNot(cluster, namespace)}`)
-  return specs.map((spec) => runningPod(namespace, spec, ready))
+  return ready
 }
 
 /** One of each family. Throws where a pod has fewer, or there is none. */
@@ -113,12 +133,13 @@ function isReady(pod: unknown): boolean {
   return listAt(pod, 'status.conditions').some((entry) => textAt(entry, 'type') === 'Ready' && textAt(entry, 'status') === 'True')
 }
 
-function runningPod(namespace: string, spec: PodSpec, pods: readonly unknown[]): RunningPod {
-  const found = pods.find((pod) => textAt(pod, 'metadata.name') === spec.name)
+function runningPod(namespace: string, name: string, pods: readonly unknown[]): RunningPod {
+  const found = pods.find((pod) => textAt(pod, 'metadata.name') === name)
   const [container] = listAt(found, 'status.containerStatuses')
   return {
-    ...spec,
+    name,
     namespace,
+    node: textAt(found, 'spec.nodeName') ?? '',
     addresses: listAt(found, 'status.podIPs').flatMap((entry) => textAt(entry, 'ip') ?? []),
     container: (textAt(container, 'containerID') ?? '').replace('containerd://', ''),
   }

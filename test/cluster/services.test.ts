@@ -74,7 +74,7 @@ test('a pod that goes is asked no more, and one that comes is; no request is los
   await using namespace = await Namespace.make(cluster, 'endpoints')
   const web = await makeWeb(namespace.name)
   const node = cluster.lab.topology.nodes[0]?.addresses[0]?.split('/')[0] ?? ''
-  await using asking = new Asking(cluster, 'client', urlOf(node, web.nodePort))
+  await using asking = new Asking(cluster.lab, 'client', urlOf(node, web.nodePort))
   await asking.more(20)
   await runPods(cluster, namespace.name, [{ name: 'web-c', node: 'b', labels: LABELS }])
   await answeredBy(['web-a', 'web-b', 'web-c'], () => askFrom(cluster, 'client', urlOf(node, web.nodePort)))

@@ -26,8 +26,8 @@ const ECHO = 8
 const TIMES: FlowTimeouts = { tcpSyn: 900, tcpOpen: 2000, tcpFin: 1200, tcpRst: 600, udp: 700, udpStream: 1500, icmp: 400 }
 /** far more than a program takes to run on a busy machine, and less than times differ */
 const MARGIN_MS = 90
-/** every bit of the state but that of flows of another proxy, which no program expires otherwise */
-const STATES = Array.from({ length: 2 * STATE.rst }, (_, bits) => bits)
+/** every bit of the state, up to that of flows of another proxy */
+const STATES = Array.from({ length: 2 * STATE.foreign }, (_, bits) => bits)
 /** tells an entry that was there before the packet from one made for it */
 const MARK = 77
 
@@ -61,7 +61,7 @@ afterAll(() => {
 })
 
 function entry(state: number, seen: number): CtValue {
-  const leg = { ifindex: 0, mtu: 0, flags: 0, ack: 0, window: 0, wscale: 0, hook: 0 }
+  const leg = { ifindex: 0, mtu: 0, flags: 0, ack: 0, window: 0, wscale: 0, hook: 0, bytes: 0, packets: 0 }
   const out = { src: ANY_V6, dst: ANY_V6, sport: 0, dport: 0 }
   return { seen, out, state, lane: 0, via: ANY_V6, leg: [leg, leg], slot: MARK, ...NOT_JUDGED }
 }
@@ -98,4 +98,16 @@ test.each(PROTOCOLS)('%s: programs and agent agree, before and after', (_, proto
         const { agent, programs } = bothSay(reader, { key, state, age: timeout + late, packet })
         expect(programs, `state ${state}, ${timeout + late} ms old`).toBe(agent)
       }
+})
+
+test('datagrams both ways are over sooner where another proxy has them: the kernel keeps those that are an exchange no longer', () => {
+  const reader = new FlowReader(loaded.btf, TIMES)
+  const [, proto, packet] = PROTOCOLS[1]
+  const key: CtKey = { lo: parseAddr(POD), hi: parseAddr(CLIENT), lo_port: PORT, hi_port: PORT, proto, lane: 0 }
+  const both = STATE.seenLo | STATE.seenHi
+  const over = { agent: 'is over', programs: 'is over' }
+  const goesOn = { agent: 'goes on', programs: 'goes on' }
+  const age = TIMES.udp + MARGIN_MS
+  expect(bothSay(reader, { key, state: both | STATE.foreign, age, packet })).toEqual(over)
+  expect(bothSay(reader, { key, state: both, age, packet })).toEqual(goesOn)
 })

@@ -4,7 +4,7 @@
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { packageRoot } from '#lib/base/os/package.ts'
 import { FACTS } from '../../testkit/base/arch.ts'
@@ -22,11 +22,14 @@ let root = ''
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'netplane-image-'))
   root = join(folder, 'root')
-  const shim = join(folder, 'netplane-cni')
   const compiler = `${FACTS.arm64.triplet}-gcc`
-  execFileSync(compiler, ['-static', '-s', '-O2', '-o', shim, join(TOP, 'cni/netplane-cni.c')])
+  const [shim, datastore] = ['cni/netplane-cni', 'scripts/image/netplane-datastore'].map((program) => {
+    const made = join(folder, basename(program))
+    execFileSync(compiler, ['-static', '-s', '-O2', '-o', made, join(TOP, `${program}.c`)])
+    return made
+  })
   const { node: program, addon } = await userlandFor('arm64', TOP, readTable())
-  const env = { ...process.env, ARCH: 'arm64', IMAGE_NODE: program, IMAGE_ADDON: addon, IMAGE_SHIM: shim }
+  const env = { ...process.env, ARCH: 'arm64', IMAGE_NODE: program, IMAGE_ADDON: addon, IMAGE_SHIM: shim, IMAGE_DATASTORE: datastore }
   for (const part of ['packages', 'files'])
     execFileSync(join(TOP, 'scripts/image/rootfs'), [part, root], { env, stdio: ['ignore', 'ignore', 'inherit'] })
   copyFileSync(EMULATOR, join(root, 'emulator'))
@@ -44,7 +47,8 @@ const AGENT = ['/opt/netplane/node', '/opt/netplane/dist/agent/main.js']
 
 test.each([
   [[...AGENT, '--version'], /^netplane-agent \d+\.\d+\.\d+$/m],
-  [['/opt/netplane/node', '/opt/netplane/dist/cli/main.js', 'version'], /^netplanectl \d+\.\d+\.\d+$/m],
+  [['/opt/netplane/node', '/opt/netplane/dist/cli/main.js', '--version'], /^netplanectl \d+\.\d+\.\d+$/m],
+  [['/usr/local/bin/netplane-datastore', '/'], /^$/],
   [['/usr/sbin/xtables-legacy-multi', 'iptables-save', '--version'], /legacy/],
 ])('%s', (command, says) => {
   expect(run(...command)).toMatch(says)

@@ -79,14 +79,23 @@ function quoted(text: string): string {
 
 test.each([
   ['netplane-agent --version', /^netplane-agent \d+\.\d+\.\d+$/m],
+  ['netplane-controllers --version', /^netplane-controllers \d+\.\d+\.\d+$/m],
   ['netplane-operator --version', /^netplane-operator \d+\.\d+\.\d+$/m],
-  ['netplanectl version', /^netplanectl \d+\.\d+\.\d+$/m],
+  ['netplanectl --version', /^netplanectl \d+\.\d+\.\d+$/m],
   ['netplane-agent --node n1 --resources /tmp/resources --print-desired', /"workloads"/],
   ['iptables-legacy-save --version', /legacy/],
   ['iptables-nft-save --version', /nf_tables/],
   ['nft --version', /nftables/],
+  ["sh -c 'netplane-datastore /run/none || echo not ready'", /^the datastore is locked.*\nnot ready$/m],
+  ["sh -c 'netplane-datastore /run && echo ready'", /^ready$/m],
 ])('%s', (command, says) => {
   expect(run(command)).toMatch(says)
+})
+
+test('the container of the datastore rests as its first process, and ends when it is told to', () => {
+  const program = join(root, 'usr/local/bin/netplane-datastore')
+  const rests = `unshare --pid --fork ${program} & sleep 1; kill -TERM $(pgrep -P $!); wait $!; echo ended $?`
+  expect(execFileSync('timeout', ['20', 'sh', '-c', rests], { encoding: 'utf8' })).toBe('ended 0\n')
 })
 
 test('the agent loads its programs and is ready, with the capabilities of the daemon set and nothing else to write to', async () => {

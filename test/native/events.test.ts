@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import type { BpfMap, BpfProgram } from '#native'
 import { BpfObject, EventReader } from '#native'
 import { until } from '../../testkit/base/until.ts'
-import { splitRecords } from './records.ts'
+import { recordsOf } from '#agent/maps/records.ts'
 import { codeOf, compiled, createMap, isRoot, loadOnly, MAP } from './support.ts'
 
 const packet = Buffer.alloc(64)
@@ -16,7 +16,7 @@ class Sink {
   readonly numbers: number[] = []
 
   readonly onBatch = (records: Buffer, count: number): void => {
-    const split = splitRecords(records)
+    const split = recordsOf(records)
     expect(split.length).toBe(count)
     this.batches.push(count)
     for (const record of split) {

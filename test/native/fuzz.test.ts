@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Anything in any argument, on open and closed handles: an error with a code at most, never the end of the process.
  * RUNS=… for a long look. Layer: test. */
+import { closeSync } from 'node:fs'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import * as native from '#native'
@@ -79,6 +80,8 @@ function attempt(target: Target, args: readonly Thunk[]): string | undefined {
     const result = target.call(args.map((arg) => arg()))
     if (result instanceof Promise) result.catch(() => undefined)
     else if (closable(result)) result.close()
+    // many namespaces at once are a burden
+    else if (target.name === 'makeNetns') closeSync(Number(result))
     return undefined
   } catch (error) {
     if (error instanceof Error && ('code' in error || WITHOUT_CODE.test(error.message))) return errorCode(error)

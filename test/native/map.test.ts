@@ -103,6 +103,7 @@ describe.skipIf(!isRoot)('pins and ids', () => {
     expect(BpfMap.openId(id).info()).toEqual(again.info())
     expect(codeOf(() => again.pin(`${PINS}/map`))).toBe('EEXIST')
     expect(codeOf(() => BpfMap.openId(0xfffffff))).toBe('ENOENT')
+    expect([BpfMap.nextId(id - 1), BpfMap.nextId(0xfffffff)]).toEqual([id, undefined])
   })
 })
 

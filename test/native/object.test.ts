@@ -193,6 +193,7 @@ describe.skipIf(!isRoot)('BpfProgram', () => {
     expect(codeOf(() => BpfMap.openPin(`${PINS}/program`))).toBe('EINVAL')
     expect(codeOf(() => BpfProgram.openPin(`${PINS}/nothing`))).toBe('ENOENT')
     expect(codeOf(() => BpfProgram.openId(0xfffffff))).toBe('ENOENT')
+    expect([BpfProgram.nextId(id - 1), BpfProgram.nextId(0xfffffff)]).toEqual([id, undefined])
   })
 
   test('a tail call goes to the program whose fd was put into the array', async () => {

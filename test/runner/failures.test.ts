@@ -37,7 +37,7 @@ describe('a report', () => {
       skipped: 1,
       failures: [
         'test/lab/lab.test.ts > a lab > is repaired\n    AssertionError: expected 0 to be 1',
-        'test/broken.test.ts\n    Cannot find module x',
+        'test/broken.test.ts\n    Cannot find module x\n    more',
       ],
       files: [
         { name: 'test/lab/lab.test.ts', seconds: 2.5 },

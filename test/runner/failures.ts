@@ -16,7 +16,7 @@ export interface TimedFile {
 }
 
 export interface Outcome extends Count {
-  /** at most three lines each */
+  /** a name, and at most MOST_OF_MESSAGE lines each */
   readonly failures: readonly string[]
   /** of commands none */
   readonly files?: readonly TimedFile[]
@@ -32,9 +32,12 @@ const TELLING = [/\bFAIL(ED)?\b/, /\b(failed|error)\b/i]
 const COUNT = /\d+ passed, \d+ failed/
 const FINAL_COUNT = /(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/
 const CODES = /\u001b\[[0-9;]*m/g
+/** of a message, where what it says is over */
+const TRACE = /^\s+at /
 /** Of one command, and of all stages together: a log's end is short. */
 const MOST_OF_COMMAND = 6
 const MOST = 12
+const MOST_OF_MESSAGE = 6
 const LONGEST = 200
 const SLOWEST = 10
 
@@ -107,8 +110,10 @@ function secondsOf(file: unknown): number {
 }
 
 function entry(where: string, message: string): string {
-  const [first = ''] = message.replaceAll(CODES, '').split('\n')
-  return `${shorten(where)}${first === '' ? '' : `\n    ${shorten(first)}`}`
+  const lines = message.replaceAll(CODES, '').split('\n')
+  const trace = lines.findIndex((line) => TRACE.test(line))
+  const said = lines.slice(0, trace === -1 ? lines.length : trace).filter((line) => line.trim() !== '')
+  return [where, ...said.slice(0, MOST_OF_MESSAGE)].map(shorten).join('\n    ')
 }
 
 function shorten(line: string): string {

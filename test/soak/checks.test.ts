@@ -16,7 +16,7 @@ test('an agent holds as much as a fresh one, but for garbage', () => {
       samples.map(([descriptors = 0, residentMb = 0]) => ({ descriptors, residentMb })),
       fresh,
     ).faults
-  expect(faults([70, 300], [70, 300], [70, 300], [70, 240])).toEqual([])
-  expect(faults([70, 100], [70, 100], [70, 300], [70, 280])).toEqual(['residentMb: 280, of a fresh agent 100'])
+  expect(faults([70, 500], [70, 500], [70, 500], [70, 350])).toEqual([])
+  expect(faults([70, 100], [70, 100], [70, 380], [70, 360])).toEqual(['residentMb: 360, of a fresh agent 100'])
   expect(faults([90, 100])).toEqual(['descriptors: 90, of a fresh agent 70'])
 })

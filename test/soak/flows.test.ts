@@ -72,6 +72,7 @@ test('each new connection that was not answered is a fault', () => {
     pods: {},
     since: {},
     firstFailedAt: null,
+    lastFailedAt: null,
     latencyMs: null,
     answers: [],
   }

@@ -176,6 +176,10 @@ export function nodeNetwork(name: string, spec: Manifest): Manifest {
   return { apiVersion: 'netplane.io/v3', kind: 'NodeNetwork', metadata: { name }, spec }
 }
 
+export function clusterInformation(spec: Manifest, name = 'default'): Manifest {
+  return { apiVersion: 'netplane.io/v3', kind: 'ClusterInformation', metadata: { name }, spec }
+}
+
 export function namespace(name: string, labels: Readonly<Record<string, string>> = {}): Manifest {
   return { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } }
 }

@@ -9,7 +9,7 @@ import { bindDeclared, builtObject } from './compiled.ts'
 import { NOT_JUDGED } from './flow-value.ts'
 
 /** As in maps/packets.h. */
-export const STATE = { seenLo: 1, seenHi: 2, open: 4, finLo: 8, finHi: 16, rst: 32 } as const
+export const STATE = { seenLo: 1, seenHi: 2, open: 4, finLo: 8, finHi: 16, rst: 32, foreign: 64 } as const
 export const PROTO = { tcp: 6, udp: 17, icmp: 1 } as const
 const LEG_NAT = 2
 
@@ -54,7 +54,7 @@ function flowKey({ number, proto = PROTO.tcp }: FlowSpec): CtKey {
 }
 
 function flowValue({ state = STATE.seenLo | STATE.seenHi | STATE.open, translated = false, seen }: FlowSpec): CtValue {
-  const leg = { ifindex: 0, mtu: 1500, flags: 0, ack: 0, window: 0, wscale: 0, hook: 0 }
+  const leg = { ifindex: 0, mtu: 1500, flags: 0, ack: 0, window: 0, wscale: 0, hook: 0, bytes: 0, packets: 0 }
   return {
     seen,
     out: { src: ANY_V6, dst: ANY_V6, sport: 0, dport: 0 },

@@ -18,6 +18,7 @@ export const KNOBS: Knobs = {
   sourceCheck: SOURCE_LOOSE,
   strayService: STRAY_DROP,
   overlay: false,
+  vteps: false,
   hostPolicy: false,
   untracked: false,
   clusterPolicy: false,

@@ -16,7 +16,9 @@ import {
   FRONTEND_MAGLEV,
   FRONTEND_NODE_PORT,
   FRONTEND_OUTSIDE_LOCAL,
+  FRONTEND_PODS,
   FRONTEND_RANGES,
+  FRONTEND_TUNNEL,
   LIVE_CHOSEN,
   OWN_SLOTS,
   RANGE_INSIDE,
@@ -69,6 +71,8 @@ function showRow(row: Row, nameOf: (list: string) => string): string {
       return `${nameOf(row.key.set)} range ${formatCidr(row.key.cidr)}`
     case 'routes':
       return `${formatCidr(row.key.cidr)} at ${formatAddr(row.value.node)}`
+    case 'vteps':
+      return `${formatAddr(row.key.addr)} takes frames for ${row.value.mac}`
     case 'spared':
       return `spared ${row.key.slot}`
     case 'failsafes': {
@@ -106,6 +110,8 @@ function showAddr({ key, value }: AddrRow): string {
 const FRONTEND_WORDS = new Map([
   [FRONTEND_NODE_PORT, 'node-port'],
   [FRONTEND_EXTERNAL, 'external'],
+  [FRONTEND_PODS, 'pods'],
+  [FRONTEND_TUNNEL, 'tunnel'],
   [FRONTEND_RANGES, 'ranges'],
   [FRONTEND_MAGLEV, 'maglev'],
   [FRONTEND_INSIDE_LOCAL, 'inside-local'],

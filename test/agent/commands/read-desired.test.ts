@@ -22,7 +22,15 @@ afterAll(() => {
 })
 
 async function routes(chained?: boolean): Promise<readonly string[]> {
-  const cni: CniOptions = { confDir: '/x', binDir: '/x', socket: '/x', chained: chained === true }
+  const cni: CniOptions = {
+    confDir: '/x',
+    binDir: '/x',
+    socket: '/x',
+    local: false,
+    chained: chained === true,
+    hostPorts: true,
+    mtu: undefined,
+  }
   const { desired } = await readDesired({
     node: 'n1',
     origin: { kind: 'directory', directory },

@@ -59,3 +59,18 @@ test('health checks are counted with the services and change with them alone', (
   world.drop(service('web'))
   expect(checks()).toEqual([])
 })
+
+test('a change of mode changes each frontend and the health checks, and nothing else', () => {
+  const spec = { externalTrafficPolicy: 'Local', healthCheckNodePort: 32000 }
+  const world = new World(...cluster, service('local', { type: 'LoadBalancer', ports: [{ port: 80, nodePort: 30080 }], spec }))
+  const before = showChange(world.compile()).split('\n')
+  const { services } = world.input.settings
+  world.input = { ...world.input, settings: { ...world.input.settings, services: { ...services, mode: 'Standard' } } }
+  const changed = world.compile()
+  const after = showChange(changed).split('\n')
+  const frontends = (lines: readonly string[]): string[] => lines.filter((line) => line.includes(' -> '))
+  expect(frontends(after).every((line) => line.includes(' pods'))).toBe(true)
+  expect(frontends(after).map((line) => line.replace(' pods', ''))).toEqual(frontends(before))
+  expect(frontends(before)).toHaveLength(3)
+  expect(changed.node?.healthChecks).toEqual([])
+})

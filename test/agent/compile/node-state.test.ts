@@ -75,6 +75,14 @@ describe('routes', () => {
     expect(compile(twins).filter((line) => line.includes('route'))).toEqual(['  route 10.0.2.0/24 via 192.168.0.3'])
   })
 
+  test("no tunnel in Standard mode where another plugin makes ways: node ports are kube-proxy's", () => {
+    const nodes = ['n1', 'n2'].map((name, at) => node(name, { addresses: [`192.168.0.${at + 1}`] }))
+    const tunnelled = (makesRoutes: boolean, mode: 'BPF' | 'Standard'): boolean =>
+      compiled(nodes, { makesRoutes, settings: { services: { ...settings.services, mode } } }).tunnelled
+    expect(tunnelled(false, 'Standard')).toBe(false)
+    expect([tunnelled(false, 'BPF'), tunnelled(true, 'Standard'), tunnelled(true, 'BPF')]).toEqual([true, true, true])
+  })
+
   test('none where another CNI plugin makes them', () => {
     const other = node('n2', { addresses: ['192.168.0.2'], podCIDRs: ['10.0.2.0/24'] })
     expect(compile([other], { makesRoutes: false }).filter((line) => line.includes('route'))).toEqual([])

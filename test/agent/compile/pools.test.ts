@@ -57,6 +57,23 @@ describe('pools', () => {
     ])
   })
 
+  test('a node of an older version has its own ends of the tunnel, this node none', () => {
+    const macs = { vxlanTunnelMACAddr: '66:00:5e:00:53:01', vxlanTunnelMACAddrV6: '66:00:5e:00:53:02' }
+    const older = nodeNetwork('n2', { addresses: ['192.168.0.2', 'fd01::2'], ...macs })
+    const vteps = (...manifests: readonly Manifest[]): string[] =>
+      lines(...manifests, ...two({})).filter((line) => line.includes('takes frames'))
+    expect(vteps(older)).toEqual(['192.168.0.2 takes frames for 66:00:5e:00:53:01', 'fd01::2 takes frames for 66:00:5e:00:53:02'])
+    expect([vteps(), vteps(nodeNetwork('n1', { addresses: ['192.168.0.1'], ...macs }))]).toEqual([[], []])
+  })
+
+  test('programs look for ends of the tunnel where another node has one', () => {
+    const vteps = (name: string | undefined): boolean | undefined => {
+      const older = name === undefined ? [] : [nodeNetwork(name, { addresses: [], vxlanTunnelMACAddr: '66:00:5e:00:53:01' })]
+      return new World(...older, node('n1', { addresses: ['192.168.0.1'] })).compile().node?.knobs.vteps
+    }
+    expect([vteps(undefined), vteps('n1'), vteps('n2')]).toEqual([false, false, true])
+  })
+
   test('of nested pools the smallest counts', () => {
     const inner = pool('inner', { cidr: '10.0.2.0/24' })
     expect(lines(...two({ vxlanMode: 'Always' }), inner).filter((line) => line.includes(' at '))).toEqual(['10.0.3.0/24 at 192.168.9.3'])

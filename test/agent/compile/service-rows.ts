@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The service "web" compiled on node n1, as lines. Layer: test. */
-import { parseAddr } from '#lib/base/ip.ts'
+import { parseAddr, parsePort } from '#lib/base/ip.ts'
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
 import { compileService } from '#agent/compile/services/compile-service.ts'
 import type { ServiceContext } from '#agent/compile/services/compile-service.ts'
@@ -16,6 +16,8 @@ export const context: ServiceContext = {
   node: 'n1',
   zone: 'east',
   selfAddresses: [parseAddr('192.168.0.1'), parseAddr('fd01::1')],
+  mode: 'BPF',
+  tunnelPort: parsePort(4789),
   selection: 'Random',
   excluded: [],
   most: undefined,

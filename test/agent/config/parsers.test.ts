@@ -2,7 +2,8 @@
 /** Single values of the configuration. Layer: test. */
 import { describe, expect, test } from 'vitest'
 import type { Json } from '#lib/model/felix-configuration.ts'
-import { duration, durationText, flag, integer, port, regularExpression, text, word } from '#agent/config/parsers.ts'
+import { durationText } from '#lib/base/time/duration.ts'
+import { duration, flag, integer, port, regularExpression, text, word } from '#agent/config/parsers.ts'
 import type { Parser } from '#agent/config/parsers.ts'
 
 function show<T>(parser: Parser<T>, value: Json): T | string {

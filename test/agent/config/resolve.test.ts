@@ -39,6 +39,7 @@ test('where no field is set the defaults hold', () => {
 
 test('every field is obeyed', () => {
   const spec = {
+    bpfEnabled: false,
     bpfConnectTimeLoadBalancing: 'Disabled',
     bpfExternalServiceMode: 'DSR',
     bpfPSNATPorts: '100:200',
@@ -97,7 +98,7 @@ test('every field is obeyed', () => {
       dataInterfacePattern: 'ens.*',
       excludedInterfaces: '^(?:eth9)$|^docker',
       forwards: false,
-      services: { backendSelection: 'Maglev', excluded: [parseCidr('10.9.0.0/16')] },
+      services: { mode: 'Standard', backendSelection: 'Maglev', excluded: [parseCidr('10.9.0.0/16')] },
       nodes: {
         nodePortAddresses: [parseCidr('10.0.0.0/8')],
         tunnelBack: [parseCidr('fd00::/8')],
@@ -283,8 +284,15 @@ describe('environment, file, the node, the cluster', () => {
 })
 
 test('a field may ask for what the agent does in any case', () => {
-  expect(reasons(resolve({ bpfEnabled: true, wireguardEnabled: false, floatingIPs: 'Disabled' }))).toEqual([])
-  expect(reasons(resolve({ bpfEnabled: false }))).toEqual([
-    'FelixConfiguration default: spec.bpfEnabled: there is no other data plane than eBPF',
+  expect(reasons(resolve({ ipipEnabled: false, wireguardEnabled: false, floatingIPs: 'Disabled' }))).toEqual([])
+  expect(reasons(resolve({ ipipEnabled: true }))).toEqual([
+    'FelixConfiguration default: spec.ipipEnabled: IP in IP is not supported: vxlanMode of pools is',
   ])
+})
+
+test('in Standard mode what kube-proxy has on a node is left to it', () => {
+  const { config } = resolve({ bpfEnabled: false, bpfProxyIptablesCleanupEnabled: true, bpfKubeProxyHealthzPort: 10_256 })
+  expect([config.compile.services.mode, config.cleansProxy, config.proxyHealthPort]).toEqual(['Standard', false, 0])
+  const { config: bpf } = resolve({ bpfEnabled: true })
+  expect([bpf.compile.services.mode, bpf.cleansProxy, bpf.proxyHealthPort]).toEqual(['BPF', true, 10_256])
 })

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createServer } from 'node:net'
 import { expect, test } from 'vitest'
-import { parsePort } from '#lib/base/ip.ts'
+import { parsePort, type Port } from '#lib/base/ip.ts'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import { Metrics } from '#lib/obs/metrics.ts'
 import { defaultConfig, type Config } from '#agent/config/config.ts'
 import { HttpServers } from '#agent/http/servers.ts'
+
+const NO_REDIRECTS = { set: () => Promise.resolve(false), end: () => Promise.resolve(false) }
 
 test('metrics are made once, however often their port is refused, given up and had again', async () => {
   const holder = createServer()
@@ -19,6 +21,7 @@ test('metrics are made once, however often their port is refused, given up and h
     ruleNames: () => new Map(),
     more: {},
     eligible: () => true,
+    ...{ redirects: NO_REDIRECTS, listening: () => new Set() },
   })
   ports.serveMetrics(() => {
     made++
@@ -44,3 +47,67 @@ test('metrics are made once, however often their port is refused, given up and h
   await expect.poll(status).toBe(200)
   expect(made).toBe(1)
 })
+
+test('ports of kube-proxy are left to one that is to run on the node, and redirected until it has them', async () => {
+  const [redirected, listening] = [new Array<readonly number[]>(), new Set<number>()]
+  const set = (ports: ReadonlyMap<number, number>): Promise<boolean> => {
+    redirected.push([...ports.keys()])
+    return Promise.resolve(true)
+  }
+  await using ports = new HttpServers({
+    ...{ options: { healthPort: 0, metricsPort: undefined }, health: new Health(() => 0), log: silentLog },
+    ruleNames: () => new Map(),
+    more: {},
+    eligible: () => true,
+    ...{ redirects: { ...NO_REDIRECTS, set }, listening: () => listening },
+  })
+  const [node, service] = [await freePort(), await freePort()]
+  const answers = (): Promise<readonly boolean[]> =>
+    Promise.all(
+      [node, service].map((port) =>
+        fetch(`http://127.0.0.1:${port}/healthz`).then(
+          () => true,
+          () => false,
+        ),
+      ),
+    )
+  ports.configure({ ...defaultConfig, proxyHealthPort: node })
+  ports.setHealthChecks([{ namespace: 'default', name: 'web', port: service, localReady: 1 }])
+  await expect.poll(answers).toEqual([true, true])
+  ports.setProxy(true)
+  await expect.poll(answers).toEqual([false, false])
+  expect(redirected).toEqual([[node, service]])
+  ports.setHealthChecks([{ namespace: 'default', name: 'web', port: service, localReady: 2 }])
+  ports.configure({ ...defaultConfig, proxyHealthPort: node })
+  expect(await answers()).toEqual([false, false])
+  listening.add(node)
+  await expect.poll(() => redirected).toEqual([[node, service], [service]])
+  ports.setHealthChecks([])
+  await expect.poll(() => redirected).toEqual([[node, service], [service], []])
+  ports.setHealthChecks([{ namespace: 'default', name: 'web', port: service, localReady: 2 }])
+  ports.setProxy(false)
+  await expect.poll(answers).toEqual([true, true])
+})
+
+test('what the agent did not serve it does not redirect to itself', async () => {
+  const redirected: unknown[] = []
+  await using ports = new HttpServers({
+    ...{ options: { healthPort: 0, metricsPort: undefined }, health: new Health(() => 0), log: silentLog },
+    ruleNames: () => new Map(),
+    more: {},
+    eligible: () => true,
+    ...{ redirects: { ...NO_REDIRECTS, set: () => Promise.resolve(redirected.push(1) > 0) }, listening: () => new Set() },
+  })
+  ports.setProxy(true)
+  ports.configure({ ...defaultConfig, proxyHealthPort: await freePort() })
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  expect(redirected).toEqual([])
+})
+
+async function freePort(): Promise<Port> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  return parsePort(typeof address === 'object' && address !== null ? address.port : 0)
+}

@@ -205,3 +205,39 @@ test('a request that waits no longer when its turn comes gets no address, and re
   await expect(ipam.release(() => true, isWanted)).rejects.toThrow('those before it took too long')
   expect(world.held()).toHaveLength(1)
 })
+
+test("an address that the agent has on loan is no pod's, is written down nowhere, and is the last that pods get", async () => {
+  const world = new World()
+  const ipam = world.ipam('n1')
+  const tiny = pools(poolOf('10.0.0.0/30', 30))
+  const lend = async () => await ipam.lend({ plans: tiny, inUse: new Set(), isWanted: () => true })
+  await expect(lend()).rejects.toThrow('Pod default/web: no block of this node has an address to spare')
+  const first = await give(ipam, 'a', tiny)
+  await expect(lend(), 'it would be the last').rejects.toThrow('to spare')
+  await take(ipam, 'a')
+  world.now += REST_MS
+  const lent = await lend()
+  expect([first, lent.addresses.map(formatAddr), world.held()]).toEqual(['10.0.0.1', ['10.0.0.2'], []])
+  expect(await give(ipam, 'a', tiny)).toBe('10.0.0.1')
+  // those of networks are the last that are left
+  expect(await give(ipam, 'b', tiny)).toBe('10.0.0.0')
+  lent[Symbol.dispose]()
+  expect(await give(ipam, 'c', tiny)).toBe('10.0.0.2')
+})
+
+test('a block of which an address is on loan is not given back', async () => {
+  const world = new World()
+  const ipam = world.ipam('n1')
+  const two = pools(poolOf('10.0.0.0/28', 30))
+  for (const pod of ['a', 'b', 'c', 'd']) await give(ipam, pod, two)
+  for (const pod of ['a', 'b', 'c', 'd']) await take(ipam, pod)
+  world.now += REST_MS
+  const lent = await Promise.all([1, 2, 3].map(() => ipam.lend({ plans: two, inUse: new Set(), isWanted: () => true })))
+  const tidy = async (): Promise<number> => {
+    await ipam.tidy([poolOf('10.0.0.0/28', 30)])
+    return world.shared.blocks.size
+  }
+  expect(await tidy()).toBe(2)
+  for (const one of lent) one[Symbol.dispose]()
+  expect(await tidy()).toBe(1)
+})

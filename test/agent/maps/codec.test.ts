@@ -31,8 +31,12 @@ const { btf, section } = compileC(`
   IMAGE(iface) = { .mtu = 1450, .kind = IFACE_HOST, .mac = { 2, 0, 0, 0xaa, 0xbb, 0xcc } };
   IMAGE(ct_value) = {
     .seen = 1234567890123ULL, .out = { .src = V4(1, 2, 3, 4), .dst = V4(5, 6, 7, 8), .sport = BE16(1), .dport = BE16(65535) },
-    .state = CT_TCP_OPEN, .via = V4(9, 9, 9, 9), .leg = { { .ifindex = 3, .mtu = 1500, .flags = LEG_READY | LEG_POD, .ack = 0xfffffffe, .window = 512, .wscale = 7, .hook = 2 }, { .ifindex = 4 } },
+    .state = CT_TCP_OPEN, .via = V4(9, 9, 9, 9), .leg = { { .ifindex = 3, .mtu = 1500, .flags = LEG_READY | LEG_POD, .ack = 0xfffffffe, .window = 512, .wscale = 7, .hook = 2, .bytes = 5000000000ULL, .packets = 7 }, { .ifindex = 4 } },
     .slot = 5, .lane = 3,
+  };
+  IMAGE(flow_event) = {
+    .at = 1234567890123ULL, .sent = { .src = V4(1, 2, 3, 4), .dst = V4(5, 6, 7, 8), .sport = BE16(1), .dport = BE16(65535) },
+    .egress_rule = 7, .staged_ingress_rule = 8, .device = 9, .length = 1500, .kind = EVENT_DENIED, .reason = DROP_POLICY, .proto = 6, .hook = 2, .tunnelled = 1, .lane = 300,
   };
   IMAGE(socket_key) = { .cookie = 0xffffffffffffffffULL, .addr = V4(1, 1, 1, 1), .port = BE16(53), .proto = 17, .role = 1 };
   struct { enum frontend_flag a; enum iface_kind b; enum leg_flag c; enum ct_state d; } keep __attribute__((section("kept")));
@@ -65,6 +69,27 @@ describe('bytes made by the compiler', () => {
     ['iface', shapes.iface, { mtu: 1450, kind: 2, mac: '02:00:00:aa:bb:cc' }],
     ['socket_key', shapes.socketKey, { cookie: 'ffffffffffffffff', addr: parseAddr('1.1.1.1'), port: 53, proto: 17, role: 1 }],
     [
+      'flow_event',
+      shapes.flowEvent,
+      {
+        at: 1234567.890123,
+        sent: { src: parseAddr('1.2.3.4'), dst: parseAddr('5.6.7.8'), sport: 1, dport: 65535 },
+        flow: { src: zero, dst: zero, sport: 0, dport: 0 },
+        egress_rule: 7,
+        ingress_rule: 0,
+        staged_egress_rule: 0,
+        staged_ingress_rule: 8,
+        device: 9,
+        length: 1500,
+        kind: 2,
+        reason: 26,
+        proto: 6,
+        hook: 2,
+        tunnelled: 1,
+        lane: 300,
+      },
+    ],
+    [
       'ct_value',
       shapes.ctValue,
       {
@@ -73,8 +98,8 @@ describe('bytes made by the compiler', () => {
         state: 4,
         via: parseAddr('9.9.9.9'),
         leg: [
-          { ifindex: 3, mtu: 1500, flags: 5, ack: 0xfffffffe, window: 512, wscale: 7, hook: 2 },
-          { ifindex: 4, mtu: 0, flags: 0, ack: 0, window: 0, wscale: 0, hook: 0 },
+          { ifindex: 3, mtu: 1500, flags: 5, ack: 0xfffffffe, window: 512, wscale: 7, hook: 2, bytes: 5000000000, packets: 7 },
+          { ifindex: 4, mtu: 0, flags: 0, ack: 0, window: 0, wscale: 0, hook: 0, bytes: 0, packets: 0 },
         ],
         slot: 5,
         lane: 3,

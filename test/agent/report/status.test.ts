@@ -19,12 +19,16 @@ test.each([
   const clock = new FakeClock()
   const health = new Health(() => clock.wall())
   const store = storeOf([node('n1', { addresses: ['192.168.0.1'] })])
-  const [announced] = statusOf({
+  const {
+    outboxes: [announced],
+  } = statusOf({
+    whyLocked: () => undefined,
     ...{ api: API, node: 'n1', version: '0.1.0', clock, store, health, log: silentLog, wasReady: false },
     book: { refused: new Map() },
     policies: { wrong: new Map() },
     cuts: () => undefined,
     running: undefined,
+    openPod: undefined,
     config: () => undefined,
     duties: { makesRoutes: true, servesPods },
     firewalls: () => [],

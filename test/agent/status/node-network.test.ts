@@ -4,7 +4,8 @@ import { beforeEach, expect, test } from 'vitest'
 import { ApiError } from '#lib/api/errors.ts'
 import type { ApiObject } from '#lib/api/resource.ts'
 import { formatCidr, parseAddr, parseCidr, type Addr, type Cidr } from '#lib/base/ip.ts'
-import { OwnNetwork, subnetsOf, type Said } from '#agent/status/node-network.ts'
+import type { NodeInterface } from '#lib/model/node.ts'
+import { interfacesOf, OwnNetwork, subnetsOf, type Said } from '#agent/status/node-network.ts'
 
 const RUNNING = new AbortController().signal
 /** "192.0.2.9/24" */
@@ -14,6 +15,8 @@ const held = (...texts: readonly string[]): readonly Cidr[] =>
     return { addr: parseAddr(addr), bits: Number(bits) }
   })
 const DEVICES = held('192.0.2.9/24', '2001:db8::9/64', '198.51.100.9/25')
+const ETH0: readonly NodeInterface[] = [{ name: 'eth0', addresses: [parseAddr('192.0.2.9')] }]
+const ETH0_RAW = { name: 'eth0', addresses: ['192.0.2.9'] }
 const ZONE = new Map([['zone', 'east']])
 
 test("prefixes of the node's addresses", () => {
@@ -23,13 +26,31 @@ test("prefixes of the node's addresses", () => {
   expect(of('192.0.2.10')).toEqual([])
 })
 
+test("devices with the node's own addresses, sorted", () => {
+  const device = (name: string, ...addresses: readonly string[]) => ({ name, loopback: name === 'lo', addresses: held(...addresses) })
+  const of = [
+    device('wlan0', '198.51.100.9/25', 'fe80::9/64'),
+    device('lo', '127.0.0.1/8', '192.0.2.99/32'),
+    device('eth0', '192.0.2.9/24'),
+    device('npl1', 'fe80::1/64'),
+    device('vethab', '10.0.0.1/32'),
+    device('kube-ipvs0', '10.96.0.1/32'),
+  ]
+  expect(interfacesOf(of, new Set(['vethab']))).toEqual([
+    { name: 'eth0', addresses: [parseAddr('192.0.2.9')] },
+    { name: 'wlan0', addresses: [parseAddr('198.51.100.9')] },
+  ])
+})
+
 /** patches, and what was created */
 const written: unknown[] = []
 let devices: readonly Cidr[] | undefined
 let said: Said | undefined
 let addresses: readonly Addr[]
 let labels: ReadonlyMap<string, string>
+let interfaces: readonly NodeInterface[] | undefined
 let uid: string
+let takesTunnel: boolean
 /** what the server says to the next write */
 let refusal: ApiError | undefined
 
@@ -54,13 +75,15 @@ function subject(): OwnNetwork {
     self: () => ({ addresses, podCIDRs: [parseCidr('10.0.1.0/24')], labels, uid }),
     said: () => said,
     held: () => devices,
+    interfaces: () => interfaces,
+    takesTunnel: () => takesTunnel,
   })
 }
 
 function heard(...subnets: readonly string[]): Said {
   return {
     ...{ kind: 'NodeNetwork', namespace: '', name: 'n1', addresses, podCIDRs: [parseCidr('10.0.1.0/24')] },
-    ...{ labels: ZONE, owner: 'u1', subnets: subnets.map(parseCidr) },
+    ...{ labels: ZONE, owner: 'u1', interfaces: ETH0, subnets: subnets.map(parseCidr) },
   }
 }
 
@@ -76,7 +99,9 @@ beforeEach(() => {
   said = undefined
   addresses = [parseAddr('192.0.2.9')]
   labels = ZONE
+  interfaces = ETH0
   uid = 'u1'
+  takesTunnel = false
   refusal = undefined
 })
 
@@ -84,7 +109,13 @@ test('the NodeNetwork is written once, and again while none is heard, when anoth
   const one = subject()
   expect([await tell(one, 0), await tell(one, 9_999), await tell(one, 10_000)]).toEqual([1, 0, 1])
   expect(written[0]).toEqual({
-    made: { addresses: ['192.0.2.9'], podCIDRs: ['10.0.1.0/24'], subnets: ['192.0.2.0/24'], labels: { zone: 'east' } },
+    made: {
+      addresses: ['192.0.2.9'],
+      podCIDRs: ['10.0.1.0/24'],
+      subnets: ['192.0.2.0/24'],
+      labels: { zone: 'east' },
+      interfaces: [ETH0_RAW],
+    },
     owner: [{ apiVersion: 'v1', kind: 'Node', name: 'n1', uid: 'u1' }],
   })
   said = heard('192.0.2.0/24')
@@ -95,6 +126,37 @@ test('the NodeNetwork is written once, and again while none is heard, when anoth
   expect(await tell(one, 60_002)).toBe(0)
   said = undefined
   expect(await tell(one, 60_003)).toBe(1)
+})
+
+test('interfaces are said once they are known, and again when they are others or an older agent has left them out', async () => {
+  const one = subject()
+  said = heard('192.0.2.0/24')
+  interfaces = undefined
+  expect(await tell(one, 0)).toBe(0)
+  interfaces = []
+  expect(await tell(one, 1)).toBe(1)
+  expect(written).toMatchObject([{ spec: { interfaces: [] } }])
+  const { interfaces: left, ...older } = heard('192.0.2.0/24')
+  expect(left).toBe(ETH0)
+  said = older
+  interfaces = ETH0
+  expect(await tell(one, 20_000)).toBe(1)
+  expect(written.at(-1)).toMatchObject({ spec: { interfaces: [ETH0_RAW] } })
+})
+
+test('ends of the tunnel that an older agent had stay said until our programs take what comes in it', async () => {
+  const one = subject()
+  said = { ...heard('192.0.2.0/24'), vteps: { v4: '66:00:5e:00:53:01', v6: undefined } }
+  expect(await tell(one, 0)).toBe(0)
+  labels = new Map()
+  expect(await tell(one, 1)).toBe(1)
+  expect(written).toMatchObject([{ spec: { vxlanTunnelMACAddr: '66:00:5e:00:53:01' } }])
+  labels = ZONE
+  takesTunnel = true
+  expect(await tell(one, 20_000)).toBe(1)
+  expect(written.at(-1)).toMatchObject({ spec: { vxlanTunnelMACAddr: null } })
+  said = heard('192.0.2.0/24')
+  expect(await tell(one, 20_001)).toBe(0)
 })
 
 test('labels are those of the Node: one that it no longer has goes', async () => {

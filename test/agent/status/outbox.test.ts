@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from 'vitest'
 import { ApiError, UnreachableError } from '#lib/api/errors.ts'
+import { DatastoreLockedError } from '#lib/base/errors.ts'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog, type Log, type LogFields } from '#lib/obs/log.ts'
 import { Outbox, WRITTEN, type Subject } from '#agent/status/outbox.ts'
@@ -64,6 +65,12 @@ function refused(status: number, reason: string, retryAfterMs?: number): ApiErro
 test('what is due is written once, subject by subject, and the condition holds', async () => {
   const { round, reason } = world(['a', 'b'], ['c'])
   expect([await round(), await round(1000), reason()]).toEqual([['a', 'b', 'c'], [], ''])
+})
+
+test('what a lock of the datastore refuses is due again, holds up nothing, and is no failure', async () => {
+  const { subjects, round, reason } = world(['a'], ['b'])
+  subjects[0]?.fails.set('a', new DatastoreLockedError('locked'))
+  expect([await round(), await round(1000), reason()]).toEqual([['a', 'b'], ['a'], ''])
 })
 
 test('the outbox writes no more than 20 at once and five a second', async () => {

@@ -73,6 +73,34 @@ describe('ClusterInformation', () => {
     await server.client.delete(AGENTS)
   })
 
+  test('is left to controllers while these renew their Lease, and taken over when they do not', async () => {
+    const lease = {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      namespace: AGENTS.namespace,
+      name: 'netplane-controllers',
+    } as const
+    const { namespace, name } = lease
+    const holds = (spec: object): Promise<unknown> => server.client.patch(lease, { spec }, { type: 'merge' })
+    await server.client.create(asApiObject({ ...lease, metadata: { namespace, name }, spec: { holderIdentity: 'c', leaseTransitions: 0 } }))
+    await server.client.delete(CLUSTER_INFORMATION)
+    const isThere = async (): Promise<boolean> => (await server.client.list(CLUSTER_INFORMATION)).length > 0
+    const one = facts()
+    const told: boolean[] = []
+    for (const [now, change] of [[0], [60_000, { leaseTransitions: 1 }], [120_000]] as const) {
+      if (change !== undefined) await holds(change)
+      await tell(one, now)
+      told.push(await isThere())
+    }
+    expect(told).toEqual([false, false, true])
+    // one that was given back has no holder
+    await holds({ holderIdentity: '' })
+    await server.client.delete(CLUSTER_INFORMATION)
+    await tell(one, 180_000)
+    expect(await isThere()).toBe(true)
+    await server.client.delete(lease)
+  })
+
   test('one node after the other looks after it', async () => {
     const names = ['n1', 'n2']
     const counts = await Promise.all(names.map((name) => tell(facts(name, '0.1.0', names), 0)))

@@ -11,6 +11,7 @@ import type { Pod } from '#lib/model/pod.ts'
 import { ClusterFacts } from '#agent/status/cluster-information.ts'
 import { AGAIN_MS, Events } from '#agent/status/events.ts'
 import { NodeCondition } from '#agent/status/node-condition.ts'
+import { NodeModeStatus } from '#agent/status/node-mode-status.ts'
 import { OwnNetwork, type OwnNetworkOptions, type Said } from '#agent/status/node-network.ts'
 import type { Subject } from '#agent/status/outbox.ts'
 import { PodConditions } from '#agent/status/pod-conditions.ts'
@@ -33,7 +34,7 @@ async function tell(subject: Subject, now: number): Promise<void> {
 }
 
 function subjectsOf(api: ApiClient, { node, wall }: { readonly node: string; readonly wall: () => number }): readonly Subject[] {
-  const refusal = { key: '', object: POD, reason: 'Refused', message: 'why', own: true }
+  const refusal = { key: '', object: POD, reason: 'Refused' as const, message: 'why', own: true }
   const pod: Pod = {
     kind: 'Pod',
     ...NAME,
@@ -60,7 +61,19 @@ function subjectsOf(api: ApiClient, { node, wall }: { readonly node: string; rea
   }
   const alone = { api, node, wall, isReady: () => true }
   return [
-    new OwnNetwork({ api: network, node, self: () => self, said: () => said, held: () => [] }),
+    new OwnNetwork({
+      api: network,
+      node,
+      self: () => self,
+      said: () => said,
+      held: () => [],
+      interfaces: () => [],
+      takesTunnel: () => true,
+    }),
+    new NodeModeStatus({
+      ...{ ...alone, version: 'v1', isAnnounced: () => true, inMode: () => ({ mode: 'BPF', since: wall(), proof: undefined }) },
+      ...{ generations: () => ({}), hasProxy: () => false, otherFlows: () => 0 },
+    }),
     new NodeCondition({ ...alone, unready: () => [], takesPods: () => false, wasReady: false, isKnown: () => true }),
     new PodConditions({ ...alone, pods: () => [pod], interfacePrefix: () => 'npl', missingOf: () => undefined }),
     new Events({ ...alone, nodes: () => [node], refusals: () => [refusal] }),

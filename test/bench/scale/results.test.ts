@@ -48,7 +48,7 @@ const figures: ScaleFigures = {
 test('our figures have the name of the size, the peer’s its own name behind it', () => {
   const { control, noise } = scaleControl(figures)
   expect(control).toMatchObject({
-    'scale_sync_s.1k': 1.234,
+    'scale_sync_s.1k': 1.1,
     'scale_sync_s.1k.kube-proxy': 12.345,
     'scale_rss_mb.1k': 120,
     'scale_rss_mb.1k.services': 100,
@@ -92,7 +92,7 @@ test('results say what kube-proxy is not behind in: all of it with services alon
 
 test('tables have both contenders side by side, then 5,000 nodes', () => {
   const [contenders, , nodes] = scaleTables(figures)
-  expect(contenders?.rows[0]).toEqual(['in sync after its start, s', '12.35', '1.23', '10.0', '≥ 1', '1.23', '10.0', '≥ 0.8'])
+  expect(contenders?.rows[0]).toEqual(['in sync after its start, s', '12.35', '1.10', '11.2', '≥ 1', '1.10', '11.2', '≥ 0.8'])
   expect(nodes?.rows.slice(0, 4)).toEqual([
     ['watches begin', '7.000', '0.0', '35.00', '0'],
     ['a changed slice', '0.020', '3.0', '0.10', '15'],

@@ -55,7 +55,7 @@ describe('start', () => {
       /^netplane_map_max_entries\{map="np_ct"\} 4096$/m,
       /^netplane_changes_total\{part="hooks"\} 4$/m,
       /^netplane_failures_total\{part="hooks"\} 0$/m,
-      /^netplane_attached_hooks 12$/m,
+      /^netplane_attached_hooks 13$/m,
       /^netplane_apply_seconds_count \d+$/m,
     ])
       expect(metrics).toMatch(line)
@@ -118,7 +118,7 @@ describe('restart', () => {
     await first.kill()
     expect(links(machine)).toEqual(before)
     const second = machine.agent()
-    expect(await second.event('dataplane.adopted')).toMatchObject({ adopted: { programs: true, hooks: 4, connect: 8 }, written: {} })
+    expect(await second.event('dataplane.adopted')).toMatchObject({ adopted: { programs: true, hooks: 4, connect: 9 }, written: {} })
     await second.event('dataplane.ready')
     expect(links(machine)).toEqual(before)
     expect(second.events('hook.attached')).toEqual([])
@@ -242,6 +242,9 @@ test('--cleanup leaves nothing and says what it took', async () => {
   expect(machine.sh('bpftool net').match(/from_|to_/)).toBeNull()
   expect(existsSync(machine.state)).toBe(false)
   expect(machine.cleanup()).toEqual({ status: 0, output: 'there was nothing to remove\n' })
+  // as where the mount of cgroup2 is away already, or none has ever been made
+  for (const cgroup of [machine.folder, machine.path('none')])
+    expect(machine.command('--cleanup', '--state-dir', machine.state, '--cgroup', cgroup)).toMatchObject({ status: 0 })
 })
 
 test('objects that the kernel refuses leave the node as it was', async () => {

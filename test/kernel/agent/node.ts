@@ -69,9 +69,17 @@ export async function rows(machine: ScratchNode, map: string): Promise<number> {
 }
 
 /** Names of the pins of connect-time programs. */
-export const CONNECT_PINS = ['connect4', 'connect6', 'getpeername4', 'getpeername6', 'recvmsg4', 'recvmsg6', 'sendmsg4', 'sendmsg6'].map(
-  (hook) => `cgroup:${hook}`,
-)
+export const CONNECT_PINS = [
+  'connect4',
+  'connect6',
+  'getpeername4',
+  'getpeername6',
+  'recvmsg4',
+  'recvmsg6',
+  'sendmsg4',
+  'sendmsg6',
+  'sock_ops',
+].map((hook) => `cgroup:${hook}`)
 
 /** Names of the pins of these interfaces' links. */
 export function hookPins(...ifaces: readonly string[]): string[] {

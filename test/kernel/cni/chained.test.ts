@@ -168,6 +168,42 @@ describe.each(Object.keys(KINDS))('%s', (kind) => {
     expect(agent.events('apply.failed')).toEqual([])
   })
 
+  test('policy alone: no runtime calls us, no way and no tunnel is ours, and services that pods ask are still seen by policy', async () => {
+    of.machine.put('felix.json', [felix(of.machine.cgroup, { bpfEnabled: false })])
+    of.machine.put('nodes.json', [node('n1', NODE.v4, '10.3.0.0/24'), node('n2', OUTSIDE.v4, '10.3.1.0/24')])
+    of.machine.put('services.json', servicesOf())
+    of.writeTheirs(theirs(kind))
+    const files = (): string => of.machine.sh(`ls ${of.confDir} ${of.binDir}`)
+    const before = [files(), of.theirs]
+    const agent = of.machine.agent('--cni-none')
+    await agent.event('dataplane.ready')
+    for (const pod of PODS) of.add(pod)
+    const known = (): string[] => agent.events('pod.discovered').map(({ pod }) => String(pod))
+    const running = PODS.map((name) =>
+      podOf(
+        name,
+        FAMILIES.map((family) => of.address(name, family)),
+      ),
+    )
+    of.machine.put('pods.json', running)
+    await expect.poll(() => known().sort(), { timeout: 20_000 }).toEqual(PODS.map((name) => `default/${name}`).sort())
+    await expect.poll(() => of.pings('stranger', of.address('closed', 'v4')), { timeout: 20_000 }).toBe(false)
+    of.settle()
+    expectPolicies()
+    // of a service with one pod: mute may ask no other than friend
+    for (const [server, answer] of [
+      ['friend', `friend ${of.address('mute', 'v4')}`],
+      ['stranger', undefined],
+    ] as const) {
+      of.machine.put('slices.json', [slice(of.address(server, 'v4'))])
+      await of.serve(server, 8080)
+      await expect.poll(() => of.get('closed', '10.96.0.10', 80), { timeout: 20_000 }).toBe(`${server} ${of.address('closed', 'v4')}`)
+      expect(of.get('mute', '10.96.0.10', 80)).toBe(answer)
+    }
+    expect(of.machine.sh('ip route show proto 80; ip -o link show type vxlan')).toBe('')
+    expect([files(), of.theirs]).toEqual(before)
+  }, 180_000)
+
   test('a pod is no more open by its host port than by its address', async () => {
     await of.ready()
     of.add('stranger')

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Pods by CNI: the real shim, a real agent, real namespaces. Layer: test. */
-import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { workloadInterface } from '#lib/model/pod.ts'
@@ -359,9 +359,13 @@ describe('GC and STATUS', () => {
     // as after a boot
     rmSync(join(of.machine.state, 'cni.sock.ready'))
     expect(refusalOf(status())).toMatch(/^50: .*does not listen/)
+    // without its node no agent is ready
+    const nodes = join(of.machine.resources, 'nodes.json')
+    renameSync(nodes, join(of.machine.folder, 'nodes.json'))
     const next = of.agent()
     await next.event('cni.listening')
     expect(refusalOf(status())).toMatch(/^50: .*: starting/)
+    renameSync(join(of.machine.folder, 'nodes.json'), nodes)
     await next.event('dataplane.ready')
     await expect.poll(status, { timeout: 10_000 }).toEqual({ status: 0, output: {} })
     expect(status()).toEqual({ status: 0, output: {} })

@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject } from '#lib/base/object.ts'
 import { parseIPBlock } from '#lib/kube/objects/ip-block.ts'
+import { workloadInterface } from '#lib/model/pod.ts'
 import { ScratchNode, type AgentProcess } from '../../../testkit/base/scratch-node.ts'
 import { felix, node } from '../agent/manifests.ts'
 
@@ -50,13 +51,13 @@ export class CniNode {
     this.binDir = join(machine.folder, 'bin')
   }
 
-  agent(): AgentProcess {
-    return this.machine.agent(...this.#flags)
+  agent(...more: readonly string[]): AgentProcess {
+    return this.machine.agent(...this.#flags, ...more)
   }
 
   /** One that serves. */
-  async ready(): Promise<AgentProcess> {
-    const agent = this.agent()
+  async ready(...more: readonly string[]): Promise<AgentProcess> {
+    const agent = this.agent(...more)
     await agent.event('dataplane.ready')
     await this.#installed(agent)
     return agent
@@ -81,6 +82,26 @@ export class CniNode {
   makeNetns(sandbox: Sandbox): void {
     const path = this.netns(sandbox)
     this.machine.sh(`touch ${path}; unshare --net=${path} true`)
+  }
+
+  /** Plugs a pod in as the plugin of an older version has, with this address. Returns its device. */
+  plugOld(sandbox: Sandbox, address: string): string {
+    const host = workloadInterface({ namespace: 'default', name: sandbox.pod })
+    this.makeNetns(sandbox)
+    this.machine.sh(`
+      ip link add ${host} address ee:ee:ee:ee:ee:ee type veth peer name eth0 netns ${this.netns(sandbox)}
+      ip link set ${host} up
+      sysctl -qw net.ipv4.ip_forward=1 net.ipv4.conf.${host}.proxy_arp=1
+      ip route add ${address} dev ${host} scope link`)
+    this.inPod(
+      sandbox,
+      `ip link set lo up
+      ip link set eth0 up
+      ip addr add ${address}/32 dev eth0
+      ip route add 169.254.1.1 dev eth0 scope link
+      ip route add default via 169.254.1.1 dev eth0`,
+    )
+    return host
   }
 
   dropNetns(sandbox: Sandbox): void {

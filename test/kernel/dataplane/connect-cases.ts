@@ -8,7 +8,15 @@ import type { AddressInfo } from 'node:net'
 import { connect, createServer } from 'node:net'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { errorCode } from '#lib/base/errors.ts'
-import { ADDR_LOCAL_POD, ADDR_NODE_PORTS, ADDR_SELF, FRONTEND_NODE_PORT, LIVE_CHOSEN } from '#lib/base/bpf-constants.ts'
+import {
+  ADDR_LOCAL_POD,
+  ADDR_NODE_PORTS,
+  ADDR_SELF,
+  FRONTEND_NODE_PORT,
+  FRONTEND_PODS,
+  FRONTEND_TUNNEL,
+  LIVE_CHOSEN,
+} from '#lib/base/bpf-constants.ts'
 import { ANY_V4, ANY_V6, parseAddr } from '#lib/base/ip.ts'
 import type { CgroupHook } from '#native'
 import { BpfLink, cgroupAttach, cgroupDetach } from '#native'
@@ -43,7 +51,12 @@ export async function connectCases(cgroup: string, facts: KernelFacts, check: Ch
       check(`connect${family.bits}: so are services that tell clients apart`, await leftAlone(loaded, family, { affinity: 60 }))
       check(`sendmsg${family.bits}: so are those that lead to a node's tunnel port`, await tunnelPort(loaded, family, facts))
       check(`connect${family.bits}: no process sends to a node's tunnel port`, await playsNode(loaded, family, facts))
+      check(`sendmsg${family.bits}: nor by a service that is kube-proxy's`, await refusedBySendmsg(loaded, family))
       check(`connect${family.bits}: no address is no node port's where loopback is none`, await noAddress(loaded, family))
+      check(
+        `connect${family.bits}: so are services that are kube-proxy's on the node`,
+        await leftAlone(loaded, family, { flags: FRONTEND_PODS }),
+      )
     }
   })
   // sockets of this process are those of a pod
@@ -53,6 +66,8 @@ export async function connectCases(cgroup: string, facts: KernelFacts, check: Ch
       check(`connect${family.bits}: a pod that may be sent to itself is left to its packets`, await perhapsItself(loaded, family))
       check(`sendmsg${family.bits}: so is one that was sent to itself before it had rules`, await wasItself(loaded, family))
       check(`connect${family.bits}: a pod's rules see a node port as it was asked for`, await leftAlone(loaded, family, { at }))
+      const podsOnly = await tcp(loaded, family, { facts, at: clusterIP(family), flags: FRONTEND_PODS })
+      check(`connect${family.bits}: a pod's connection to a service that is kube-proxy's on the node`, podsOnly)
     }
   })
   await attached(cgroup, { facts, on: 0 }, async (loaded) => {
@@ -129,12 +144,19 @@ function attach(loaded: Loaded, cgroup: string, hook: CgroupHook): () => void {
   }
 }
 
+interface Asked {
+  readonly facts: KernelFacts
+  readonly at: Place
+}
+
 interface Service {
   readonly proto: number
   /** of the backends, on the loopback address */
   readonly ports: readonly number[]
   readonly at?: Place
   readonly affinity?: number
+  /** enum frontend_flag, besides what follows from the place */
+  readonly flags?: number
 }
 
 async function publish(loaded: Loaded, family: Family, service: Service): Promise<void> {
@@ -151,15 +173,20 @@ async function publish(loaded: Loaded, family: Family, service: Service): Promis
   if (frontend !== host) new TestMap(loaded, catalogue.np_addrs).set(parseAddr(host), addrInfo(ADDR_SELF, { flags: ADDR_NODE_PORTS }))
   new TestMap(loaded, catalogue.np_frontends).set(
     { addr: frontend === '0.0.0.0' ? ANY_V4 : parseAddr(frontend), port, proto: service.proto },
-    { inside: choice, outside: choice, flags: frontend === host ? 0 : FRONTEND_NODE_PORT, affinity: service.affinity ?? 0 },
+    {
+      inside: choice,
+      outside: choice,
+      flags: (service.flags ?? 0) | (frontend === host ? 0 : FRONTEND_NODE_PORT),
+      affinity: service.affinity ?? 0,
+    },
   )
 }
 
-async function tcp(loaded: Loaded, family: Family, how: { readonly facts: KernelFacts; readonly at: Place }): Promise<string | undefined> {
-  const { facts, at } = how
+async function tcp(loaded: Loaded, family: Family, how: Asked & Pick<Service, 'flags'>): Promise<string | undefined> {
+  const { facts, at, flags = 0 } = how
   const server = createServer((socket) => socket.end('hello')).listen(0, family.local)
   await once(server, 'listening')
-  await publish(loaded, family, { proto: TCP, ports: [portOf(server.address())], at })
+  await publish(loaded, family, { proto: TCP, ports: [portOf(server.address())], at, flags })
   const socket = connect({ host: at.host, port: at.port })
   const signal = AbortSignal.timeout(WAIT_MS)
   try {
@@ -177,7 +204,7 @@ async function tcp(loaded: Loaded, family: Family, how: { readonly facts: Kernel
   }
 }
 
-async function udp(loaded: Loaded, family: Family, how: { readonly facts: KernelFacts; readonly at: Place }): Promise<string | undefined> {
+async function udp(loaded: Loaded, family: Family, how: Asked): Promise<string | undefined> {
   const { facts, at } = how
   const [server, client] = await Promise.all([bound(family), bound(family)])
   server.on('message', (_message, from) => server.send('hello', from.port, from.address))
@@ -251,6 +278,18 @@ async function tunnelPort(loaded: Loaded, family: Family, { features }: KernelFa
   }
 }
 
+/** kube-proxy would send it on to a node's tunnel port, as from this node. */
+async function refusedBySendmsg(loaded: Loaded, family: Family): Promise<string | undefined> {
+  await publish(loaded, family, { proto: UDP, ports: [9], flags: FRONTEND_PODS | FRONTEND_TUNNEL })
+  const socket = await bound(family)
+  try {
+    const error = await new Promise<unknown>((resolve) => socket.send('hi', PORT, family.vip, resolve))
+    return errorCode(error) === 'EPERM' ? undefined : String(error)
+  } finally {
+    socket.close()
+  }
+}
+
 /** Nor by a connected socket; to the same port of others it does. */
 async function playsNode(loaded: Loaded, family: Family, { features }: KernelFacts): Promise<string | undefined> {
   const port = testCfg(features).tunnel_port
@@ -283,7 +322,7 @@ async function playsNode(loaded: Loaded, family: Family, { features }: KernelFac
   return seen === wanted ? undefined : `${seen} instead of ${wanted}`
 }
 
-async function leftAlone(loaded: Loaded, family: Family, service: Pick<Service, 'affinity' | 'at'>): Promise<string | undefined> {
+async function leftAlone(loaded: Loaded, family: Family, service: Pick<Service, 'affinity' | 'at' | 'flags'>): Promise<string | undefined> {
   await publish(loaded, family, { proto: TCP, ports: [9], ...service })
   const { host, port } = service.at ?? clusterIP(family)
   const socket = connect({ host, port })

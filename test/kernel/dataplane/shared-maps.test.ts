@@ -87,7 +87,7 @@ const NOT_ALLOCATED: HeaderEdit = [
   ],
 ]
 
-const LEG = { ifindex: 3, mtu: 1500, flags: 1, ack: 9, window: 512, wscale: 7, hook: 2 }
+const LEG = { ifindex: 3, mtu: 1500, flags: 1, ack: 9, window: 512, wscale: 7, hook: 2, bytes: 0, packets: 0 }
 const FLOW: CtValue = {
   seen: 1234,
   out: { src: ANY_V6, dst: ANY_V6, sport: 0, dport: 0 },
@@ -265,7 +265,7 @@ describe('np_ct', () => {
   })
 
   test('without BTF is judged by its sizes', async () => {
-    const bare = BpfMap.create({ name: 'np_ct', type: 1, keySize: 40, valueSize: 120, maxEntries: SIZES.conntrack })
+    const bare = BpfMap.create({ name: 'np_ct', type: 1, keySize: 40, valueSize: 152, maxEntries: SIZES.conntrack })
     bare.pin(pins.map('np_ct'))
     bare.close()
     expect((await ensure()).adopted).toContain('np_ct')

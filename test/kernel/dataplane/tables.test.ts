@@ -113,6 +113,7 @@ test('every table takes its rows, knows them again, and lets go of them', async 
     { table: 'ranges', key: { set: list, cidr }, value: undefined },
     { table: 'ranges', key: { set: list, cidr: parseCidr('10.1.1.0/24') }, value: undefined },
     { table: 'routes', key: { cidr: parseCidr('fd00::/8') }, value: { node } },
+    { table: 'vteps', key: { addr: node }, value: { mac: '66:00:5e:00:53:01' } },
     { table: 'addrs', key: { addr: node }, value: { kind: 2, flags: 1, iface: undefined } },
   ]
   const wanted = { owner: 'Service/default/web', rows: [...rows, ...more] }
@@ -120,9 +121,18 @@ test('every table takes its rows, knows them again, and lets go of them', async 
   first.setFragment(wanted)
   for (const name of ROW_TABLES) await first.tables[name].readBack()
   expect(ROW_TABLES.map((name) => [name, first.tables[name].applyUpdates()])).toEqual(
-    Object.entries({ addrs: 1, spared: 1, failsafes: 1, ranges: 2, routes: 1, backends: BACKENDS, live: 1, maglev: 1, frontends: 1 }).map(
-      ([name, done]) => [name, { done, errors: [] }],
-    ),
+    Object.entries({
+      addrs: 1,
+      spared: 1,
+      failsafes: 1,
+      ranges: 2,
+      routes: 1,
+      vteps: 1,
+      backends: BACKENDS,
+      live: 1,
+      maglev: 1,
+      frontends: 1,
+    }).map(([name, done]) => [name, { done, errors: [] }]),
   )
   const second = rowTables()
   second.setFragment(wanted)

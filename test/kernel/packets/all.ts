@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Every packet case. Layer: test. */
 import type { PacketCase } from '../../../testkit/packets/case.ts'
+import { cases as accounts } from './accounts.ts'
 import { cases as asksBack } from './asks-back.ts'
 import { cases as believed } from './sources/believed.ts'
 import { cases as brought } from './brought.ts'
@@ -41,13 +42,17 @@ import { cases as policyStaged } from './policy/staged.ts'
 import { cases as routed } from './routed.ts'
 import { cases as sizes } from './headers/sizes.ts'
 import { cases as tags } from './headers/tags.ts'
+import { cases as standard } from './services/standard.ts'
 import { cases as takeover } from './services/takeover.ts'
+import { cases as takeoverTunnel } from './services/takeover-tunnel.ts'
 import { cases as tcp } from './tcp.ts'
 import { cases as telling } from './icmp/telling.ts'
 import { cases as tunnelEnd } from './sources/tunnel-end.ts'
 import { cases as untracked } from './untracked.ts'
+import { cases as vteps } from './headers/vteps.ts'
 
 const cases: readonly PacketCase[] = [
+  ...accounts,
   ...asksBack,
   ...believed,
   ...brought,
@@ -88,11 +93,14 @@ const cases: readonly PacketCase[] = [
   ...routed,
   ...sizes,
   ...tags,
+  ...standard,
   ...takeover,
+  ...takeoverTunnel,
   ...tcp,
   ...telling,
   ...tunnelEnd,
   ...untracked,
+  ...vteps,
 ]
 
 /** Those that programs for such a kernel are to pass. */

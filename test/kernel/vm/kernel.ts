@@ -23,11 +23,17 @@ export interface Row {
   readonly soak: boolean
   /** booted by `make kernels` once more, for the demo */
   readonly demo: boolean
+  /** booted by CI once more, for the preflight */
+  readonly preflight: boolean
+  /** false: it takes no program, and only the preflight has something to say of it */
+  readonly isSupported: boolean
 }
 
 export interface KernelRow extends Row {
   readonly runner: Runner
   readonly parts: Parts
+  /** beside those that every kernel gets */
+  readonly modules: readonly string[]
   /** what holds the image, then what holds the modules, where that is another package */
   readonly pins: readonly Pin[]
 }
@@ -59,7 +65,7 @@ const WANTED_BY_VIRTME = ['virtio_pci', 'virtio_console', '9pnet_virtio', '9p', 
 const FORMAT = 2
 
 export async function fetchKernel(row: KernelRow): Promise<Kernel> {
-  const name = `kernels/${row.name}-${keyOf([FORMAT, row.pins, WANTED, WANTED_BY_VIRTME])}`
+  const name = `kernels/${row.name}-${keyOf([FORMAT, row.pins, WANTED, WANTED_BY_VIRTME, ...row.modules])}`
   const dir = await cached(name, (half) => fillKernel(row, half))
   const modules = readdirSync(join(dir, 'modules')).sort()
   const note = join(dir, 'note')
@@ -90,9 +96,14 @@ export function givenKernel(given: GivenKernel): Kernel {
   return { name: 'given', arch: given.arch, runner: 'direct', parts: 'all', image: given.image, modules }
 }
 
+/** In the folder `dir`. */
+export function imagePath({ name }: Row, dir: string): string {
+  return join(dir, `${name}.bzImage`)
+}
+
 /** Of the folder `dir`. */
-export function imageKernel({ name, arch, sha256 }: ImageRow, dir: string): Kernel {
-  const kernel = { ...givenKernel({ image: join(dir, `${name}.bzImage`), arch }), name }
+export function imageKernel({ sha256, ...row }: ImageRow, dir: string): Kernel {
+  const kernel = { ...givenKernel({ image: imagePath(row, dir), arch: row.arch }), name: row.name }
   const sum = createHash('sha256').update(readFileSync(kernel.image)).digest('hex')
   return sum === sha256 ? kernel : { ...kernel, note: `its sha256 is ${sum}, kernels.json says ${sha256}` }
 }
@@ -111,7 +122,7 @@ async function fillKernel(row: KernelRow, dir: string): Promise<void> {
   const { image, release, lib } = findKernel(tree)
   copyFileSync(image, join(dir, 'kernel'))
   mkdirSync(join(dir, 'modules'))
-  const modules = existsSync(lib) ? modulesInOrder(lib, [...WANTED, ...WANTED_BY_VIRTME]) : []
+  const modules = existsSync(lib) ? modulesInOrder(lib, [...WANTED, ...WANTED_BY_VIRTME, ...row.modules]) : []
   for (const [index, module] of modules.entries()) {
     writeFileSync(join(dir, 'modules', `${String(index).padStart(3, '0')}-${module.name}.ko`), module.bytes)
   }

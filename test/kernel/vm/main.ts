@@ -7,12 +7,15 @@ import { join, relative, resolve } from 'node:path'
 import { hostArch } from '../../../testkit/base/arch.ts'
 import type { Arch } from '../../../testkit/base/arch.ts'
 import { bundlePayload } from './bundle.ts'
+import { demoEntries, demoTools } from './demo.ts'
+import { imageEntries } from './image.ts'
 import { runDirect } from './machine/direct.ts'
 import type { GuestResult } from './machine/guest.ts'
-import { fetchKernel, givenKernel, imageKernel } from './kernel.ts'
+import { fetchKernel, givenKernel, imageKernel, imagePath } from './kernel.ts'
 import type { Kernel, Row } from './kernel.ts'
 import { USAGE, parseOptions } from './options.ts'
 import type { Options } from './options.ts'
+import type { Entry } from './root/entry.ts'
 import { rootEntries } from './root/root.ts'
 import { readTable } from './table.ts'
 import type { Table } from './table.ts'
@@ -29,7 +32,9 @@ const LOGS = join(TOP, '.cache/kernel-vm')
 const AT_ONCE = 2
 const SHOWN_LINES = 40
 /** megabytes */
-const MEMORY: Readonly<Record<Work, number>> = { tests: 1024, demo: 3072 }
+const MEMORY: Readonly<Record<Work, number>> = { tests: 1024, demo: 3072, preflight: 1024 }
+/** What a guest has for its work beside its root. */
+const MORE: Readonly<Record<Work, (top: string) => Entry[]>> = { tests: () => [], demo: demoEntries, preflight: imageEntries }
 
 /** Everything a run needs that is made before the first machine starts. */
 interface Prepared {
@@ -63,10 +68,10 @@ async function main(options: Options): Promise<boolean> {
 
 async function prepare(options: Options, work: string): Promise<Prepared> {
   const table = readTable()
-  const payloads = { tests: join(work, 'tests.mjs'), demo: join(work, 'demo.mjs') }
-  await bundlePayload(options.payloads.tests, payloads.tests)
-  await bundlePayload(options.payloads.demo, payloads.demo)
-  const given = (kernel: Kernel): Machine[] => [{ kernel, work: options.demo ? 'demo' : 'tests' }]
+  const file = (name: Work): string => join(work, `${name}.mjs`)
+  const payloads = { tests: file('tests'), demo: file('demo'), preflight: file('preflight') }
+  for (const name of ['tests', 'demo', 'preflight'] as const) await bundlePayload(options.payloads[name], payloads[name])
+  const given = (kernel: Kernel): Machine[] => [{ kernel, work: options.only ?? 'tests' }]
   const machines = options.kind === 'given' ? given(givenKernel(options.kernel)) : await wantedMachines(table, options)
   for (const { kernel, work: what } of machines) if (what === 'demo') requireDemo(kernel)
   const userlands = new Map<Arch, Userland>()
@@ -88,8 +93,9 @@ async function wantedMachines({ images, kernels }: Table, options: Wanted): Prom
   const add = (kernel: Kernel, works: readonly Work[]): number => machines.push(...works.map((work) => ({ kernel, work })))
   const isWanted = (row: Row): boolean => worksOf(row, options).length > 0
   for (const row of images.filter(isWanted)) {
-    if (existsSync(dir)) add(imageKernel(row, dir), worksOf(row, options))
-    else console.log(`${row.name}: not booted, for there is no folder ${dir}`)
+    if (!existsSync(dir)) console.log(`${row.name}: not booted, for there is no folder ${dir}`)
+    else if (!row.isSupported && !existsSync(imagePath(row, dir))) console.log(`${row.name}: not booted, for ${dir} has no image of it`)
+    else add(imageKernel(row, dir), worksOf(row, options))
   }
   for (const row of kernels.filter(isWanted)) add(await fetchKernel(row), worksOf(row, options))
   return machines
@@ -118,9 +124,10 @@ async function runOne({ machine, prepared, dir, options }: OneRun): Promise<Gues
     objectsDir: join(TOP, 'bpf'),
     modules: kernel.modules,
     parts: kernel.parts,
-    ...(work === 'demo' ? { demoOf: TOP } : {}),
+    tools: work === 'demo' ? demoTools() : undefined,
+    more: MORE[work](TOP),
   })
-  const name = work === 'demo' ? `${kernel.name}-demo` : kernel.name
+  const name = work === 'tests' ? kernel.name : `${kernel.name}-${work}`
   const own = join(dir, name)
   mkdirSync(own)
   const log = join(LOGS, `${name}.log`)
@@ -142,7 +149,7 @@ async function runOne({ machine, prepared, dir, options }: OneRun): Promise<Gues
 function report({ kernel, work }: Machine, result: GuestResult, log: string): void {
   const tally = result.reason ?? `${result.passed} passed, ${result.failed} failed`
   console.log(
-    `${kernel.name}${work === 'demo' ? ', the demo,' : ''} by ${kernel.runner}: ${tally} in ${result.seconds.toFixed(0)} s, ${result.cpu.toFixed(0)} s of processor time`,
+    `${kernel.name}${work === 'tests' ? '' : `, the ${work},`} by ${kernel.runner}: ${tally} in ${result.seconds.toFixed(0)} s, ${result.cpu.toFixed(0)} s of processor time`,
   )
   if (kernel.note !== undefined) console.log(`  note: ${kernel.note}`)
   for (const line of result.lines.slice(0, SHOWN_LINES)) console.log(`  ${line}`)

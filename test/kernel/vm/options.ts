@@ -14,6 +14,8 @@ export const USAGE = `usage: test/kernel/run [NAME...]                    kernel
        test/kernel/run --demo [NAME... | --kernel IMAGE]
                                                      the demo, with its agents, in the place of the tests: on kernels of this
                                                      machine's architecture that have all built in, as bridges
+       test/kernel/run --preflight [NAME... | --kernel IMAGE]
+                                                     the preflight's containers and what the operator reads of them instead
        --timeout SECONDS a machine (900, with the demo 2400)   --payload FILE.ts instead of test/kernel/vm/payload/tests.ts
        KERNELS=DIR where images of old kernels lie (../shared/kernels)`
 
@@ -23,7 +25,7 @@ interface Common {
   /** sources of the programs that run inside */
   readonly payloads: Readonly<Record<Work, string>>
   /** instead of the tests */
-  readonly demo: boolean
+  readonly only: Exclude<Work, 'tests'> | undefined
   /** the folder of images */
   readonly images: string
 }
@@ -38,12 +40,16 @@ export type Options = Common &
 export function parseOptions(args: readonly string[], top: string): Options | undefined {
   const { values, positionals } = parseStrictly(args)
   if (values.help === true) return undefined
-  const demo = values.demo === true
-  if (demo && (values.fetch === true || values.payload !== undefined)) throw new Error(`--demo has its own payload\n${USAGE}`)
+  const others = [...(values.demo === true ? (['demo'] as const) : []), ...(values.preflight === true ? (['preflight'] as const) : [])]
+  const [only] = others
+  if (others.length > 1 || (only !== undefined && (values.fetch === true || values.payload !== undefined)))
+    throw new Error(`--${others.join(' and --')}: one payload alone\n${USAGE}`)
+  const payload = (work: Work): string => join(top, `test/kernel/vm/payload/${work}.ts`)
+  const short = milliseconds(values.timeout ?? '900')
   const common = {
-    timeouts: { tests: milliseconds(values.timeout ?? '900'), demo: milliseconds(values.timeout ?? '2400') },
-    payloads: { tests: values.payload ?? join(top, 'test/kernel/vm/payload/tests.ts'), demo: join(top, 'test/kernel/vm/payload/demo.ts') },
-    demo,
+    timeouts: { tests: short, demo: milliseconds(values.timeout ?? '2400'), preflight: short },
+    payloads: { tests: values.payload ?? payload('tests'), demo: payload('demo'), preflight: payload('preflight') },
+    only,
     images: resolve(top, process.env['KERNELS'] ?? '../shared/kernels'),
   }
   if (values.kernel === undefined) {
@@ -77,6 +83,7 @@ function parseStrictly(args: readonly string[]) {
         all: { type: 'boolean' },
         fetch: { type: 'boolean' },
         demo: { type: 'boolean' },
+        preflight: { type: 'boolean' },
         help: { type: 'boolean' },
       },
     })

@@ -26,6 +26,14 @@ test('make kernels runs the demo on the oldest kernel', () => {
   expect([...table.images, ...table.kernels].filter(({ demo }) => demo).map(({ name }) => name)).toEqual(['el8-4.18.0-193-amd64'])
 })
 
+test("the preflight's containers run in CI on a kernel with tagged VLANs and IPVS, and on one that is refused", () => {
+  const rows = [...table.images, ...table.kernels].filter(({ preflight }) => preflight)
+  expect(rows.map(({ name }) => name)).toEqual(['el8-4.18.0-147-amd64', '5.10-amd64', '7.3-rt-amd64'])
+  expect(table.kernels.find(({ preflight }) => preflight)?.modules).toEqual(expect.arrayContaining(['8021q', 'ip_vs']))
+  // no registry has a kernel below the floor: its image need not be there
+  expect(rows.filter(({ isSupported }) => !isSupported).map(({ name }) => name)).toEqual(['el8-4.18.0-147-amd64'])
+})
+
 test('every architecture has its tools, and all is pinned', () => {
   for (const { arch } of table.kernels)
     expect(table.userland.filter((tool) => tool.arch === arch).map((tool) => tool.package)).toContain('busybox-static')
@@ -37,7 +45,8 @@ test.each([
   [[], { kind: 'table', names: [], timeouts: { tests: 900_000, demo: 2_400_000 } }],
   [['5.10-amd64', '--timeout', '60'], { kind: 'table', names: ['5.10-amd64'], timeouts: { tests: 60_000, demo: 60_000 } }],
   [['--fetch'], { kind: 'fetch', names: [] }],
-  [['--demo', '5.4-amd64'], { kind: 'table', names: ['5.4-amd64'], demo: true }],
+  [['--demo', '5.4-amd64'], { kind: 'table', names: ['5.4-amd64'], only: 'demo' }],
+  [['--preflight'], { kind: 'table', names: [], only: 'preflight' }],
   [['--all'], { kind: 'table', names: [], all: true, images: '/shared/kernels' }],
   [['--kernel', 'k'], { kind: 'given', kernel: { image: 'k', arch: hostArch() } }],
   [['--kernel', 'k', '--modules', 'm', '--arch', 'aarch64'], { kind: 'given', kernel: { image: 'k', arch: 'arm64', modulesDir: 'm' } }],
@@ -56,6 +65,7 @@ test.each([
   [['--arch', 'vax', '--kernel', 'k']],
   [['--demo', '--payload', 'p.ts']],
   [['--demo', '--fetch']],
+  [['--demo', '--preflight']],
   [['--nonsense']],
 ])('%j makes no sense', (args) => {
   expect(() => parseOptions(args, '/top')).toThrow()

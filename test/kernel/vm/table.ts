@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Pin } from './root/apt.ts'
 import { parseArch } from '../../../testkit/base/arch.ts'
-import type { ImageRow, KernelRow, Parts, Runner } from './kernel.ts'
+import type { ImageRow, KernelRow, Parts, Row, Runner } from './kernel.ts'
 import type { Packages } from './root/userland.ts'
 
 export interface Table extends Packages {
@@ -21,10 +21,9 @@ export function readTable(): Table {
   const table = object(raw)
   return {
     images: list(table['images']).map((row) => ({
+      ...uses(row),
       name: text(row, 'name'),
       arch: parseArch(text(row, 'arch')),
-      soak: row['soak'] === true,
-      demo: row['demo'] === true,
       sha256: text(row, 'sha256'),
     })),
     kernels: list(table['kernels']).map(kernel),
@@ -38,14 +37,19 @@ function kernel(row: Json): KernelRow {
   const arch = pins[0]?.arch
   if (arch === undefined) throw new Error(`kernels.json: ${text(row, 'name')} has no pin`)
   return {
+    ...uses(row),
     name: text(row, 'name'),
     arch,
-    soak: row['soak'] === true,
-    demo: row['demo'] === true,
     runner: runner(text(row, 'runner')),
     parts: parts(row['parts']),
+    modules: Array.isArray(row['modules']) ? row['modules'].map(String) : [],
     pins,
   }
+}
+
+function uses(row: Json): Pick<Row, 'soak' | 'demo' | 'preflight' | 'isSupported'> {
+  const is = (word: string): boolean => row[word] === true
+  return { soak: is('soak'), demo: is('demo'), preflight: is('preflight'), isSupported: !is('unsupported') }
 }
 
 function pin(row: Json): Pin {

@@ -15,6 +15,7 @@ const requests: RequestsResult = {
   pods: {},
   since: {},
   firstFailedAt: null,
+  lastFailedAt: null,
   latencyMs: null,
   answers: [],
 }

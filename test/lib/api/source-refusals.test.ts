@@ -74,6 +74,6 @@ test.each([0, 0.99])('a client that is to wait does so, and not all for the same
   await until('the next watch', () => fake.watching(SERVICES) === 1)
   const waited = performance.now() - (at ?? 0)
   expect(waited).toBeGreaterThan(random === 0 ? 990 : 1480)
-  expect(waited).toBeLessThan(random === 0 ? 1450 : 3000)
+  expect(waited).toBeLessThan(3000)
   expect(source.synced).toBe(1)
 })

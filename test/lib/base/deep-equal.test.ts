@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { isDeepStrictEqual } from 'node:util'
 import { expect, test } from 'vitest'
-import { deepEqual } from '#lib/base/deep-equal.ts'
+import { deepEqual, hasValues } from '#lib/base/deep-equal.ts'
 
 test.each<[unknown, unknown, boolean]>([
   [1, 1, true],
@@ -33,4 +33,15 @@ test('JSON values are equal as the platform sees them', () => {
       )
     }),
   )
+})
+
+test.each([
+  [{ a: 1, b: 2 }, { a: 1 }, true],
+  [{ a: { b: 1, c: 2 } }, { a: { b: 1 } }, true],
+  [{ a: [{ b: 1, c: 2 }] }, { a: [{ b: 1 }] }, true],
+  [{ a: 1 }, { a: 1, b: 2 }, false],
+  [{ a: [1, 2] }, { a: [1] }, false],
+  [undefined, { a: 1 }, false],
+])('%j has the values of %j: %s', (found, wanted, has) => {
+  expect(hasValues(found, wanted)).toBe(has)
 })

@@ -2,6 +2,7 @@
 /** The plain evaluator: which rule decides, for pods and hosts, really and as staged. Layer: test. */
 import { describe, expect, test } from 'vitest'
 import { parseAddr, parseCidr, parsePort } from '#lib/base/ip.ts'
+import { DEFAULT_ALLOW_PROFILE } from '#lib/model/effective-labels.ts'
 import { refText } from '#lib/model/ref.ts'
 import type { Direction, HostEndpoint, Policy } from '#lib/model/policy.ts'
 import { Evaluator } from '#lib/policy/evaluate.ts'
@@ -228,6 +229,15 @@ describe('a host endpoint', () => {
     expect(at(uplink, tcp(FAR, HOST, 22), { ofHost: true })).toBe(`deny, ${EARLY}, default: end deny`)
     expect(at(uplink, tcp(HOST, FAR, 22), { ofHost: true, direction: 'egress' })).toBe('deny, end deny')
     expect(at(wildcard, tcp(HOST, FAR, 22), { ofHost: true, direction: 'egress' })).toBe('allow, open 0 allow')
+  })
+
+  test('is open where no policy decides by the profile of automatic ones, unless one is written', () => {
+    const automatic = endpoint('a', { interfaceName: '*', profiles: [DEFAULT_ALLOW_PROFILE] })
+    const egress = (of: Evaluator): string =>
+      shown(of.host(automatic, { packet: tcp(HOST, FAR, 22), before: tcp(HOST, FAR, 22), ofHost: true, direction: 'egress' }))
+    expect(egress(new Evaluator(world))).toBe(`allow, ${DEFAULT_ALLOW_PROFILE} 0 allow`)
+    expect(egress(new Evaluator(worldOf(v3('Profile', DEFAULT_ALLOW_PROFILE, {}))))).toBe('deny, end deny')
+    expect(at(automatic, tcp(FAR, HOST, 22), { ofHost: true })).toBe(`deny, ${EARLY}, default: end deny`)
   })
 
   test('lets through what no policy of what passes through speaks of, in that direction', () => {

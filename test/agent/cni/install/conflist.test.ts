@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ConfigError } from '#lib/base/errors.ts'
-import { chainedConflist, conflistText, installConflist, refuseOthersBefore } from '#agent/cni/install/conflist.ts'
+import { chainedConflist, conflistText, installConflist, refuseOthersBefore, removeOldLists } from '#agent/cni/install/conflist.ts'
 
 let folder: string
 
@@ -88,11 +88,36 @@ test.each([
   ['beside one of 2022', ['0.4.0', '1.0.0'], { cniVersion: '1.0.0', cniVersions: ['0.4.0', '1.0.0'] }],
   ['beside one of 2020', ['0.3.1', '0.4.0'], { cniVersion: '0.4.0', cniVersions: ['0.3.1', '0.4.0'] }],
 ])('our own list, %s, is of versions that both speak', (_, portmap, expected) => {
-  expect(JSON.parse(conflistText({ socket: '/s', portmap }))).toMatchObject(expected)
+  expect(JSON.parse(conflistText({ socket: '/s', mtu: undefined, portmap }))).toMatchObject(expected)
+})
+
+test.each([
+  ['portmap serves host ports', ['1.0.0'], [OURS, { type: 'portmap', capabilities: { portMappings: true }, snat: true }]],
+  ['without it we are asked for them, and refuse', undefined, [{ ...OURS, capabilities: { portMappings: true } }]],
+  ['where there are to be none no plugin is asked', 'none', [OURS]],
+] as const)('%s', (_, portmap, plugins) => {
+  expect(JSON.parse(conflistText({ socket: '/s', mtu: undefined, portmap }))).toMatchObject({ plugins })
+  expect(JSON.parse(conflistText({ socket: '/s', mtu: 1400, portmap }))).toMatchObject({
+    plugins: plugins.map((plugin) => (plugin.type === OURS.type ? { ...plugin, mtu: 1400 } : plugin)),
+  })
 })
 
 test('a portmap that speaks none of ours is named', () => {
-  expect(() => conflistText({ socket: '/s', portmap: ['0.1.0', '1.1.0'] })).toThrow(/portmap: speaks 0\.1\.0, 1\.1\.0, of which/)
+  expect(() => conflistText({ socket: '/s', mtu: undefined, portmap: ['0.1.0', '1.1.0'] })).toThrow(
+    /portmap: speaks 0\.1\.0, 1\.1\.0, of which/,
+  )
+})
+
+test('lists of versions before this one go, and no others', () => {
+  const lists = { '10-canal.conflist': 'netplane', '10-flannel.conflist': 'flannel', '90-x.conf': 'netplane' }
+  for (const [name, type] of Object.entries(lists)) {
+    const plugin = { cniVersion: '0.3.1', name: 'k8s-pod-network', type }
+    writeFileSync(join(folder, name), JSON.stringify(name.endsWith('.conf') ? plugin : { ...plugin, plugins: [plugin, BRIDGE] }))
+  }
+  writeFileSync(join(folder, '20-broken.conflist'), '{')
+  expect(removeOldLists(folder)).toEqual(['10-canal.conflist', '90-x.conf'])
+  expect(readdirSync(folder).sort()).toEqual(['10-flannel.conflist', '20-broken.conflist'])
+  expect(removeOldLists(folder)).toEqual([])
 })
 
 test('a list that runtimes take before our own is named', () => {

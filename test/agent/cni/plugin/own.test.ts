@@ -99,6 +99,7 @@ describe('ADD', () => {
   test.each<[string, (of: PluginWorld) => void, string]>([
     ['the sources', (now) => now.change({ synced: false }), 'the sources are not read yet'],
     ['the pod', (now) => now.deletePod('a'), 'no source has Pod default/a on node n1'],
+    ['the datastore', (now) => now.change({ locked: 'the datastore is locked' }), 'the datastore is locked'],
     ['the other nodes', (now) => now.change({ announced: false }), 'other nodes have not heard of this one'],
     ['its address', (now) => (now.addresses.gate = Promise.withResolvers().promise), 'its address is not written down yet'],
     ['the kernel', (now) => now.change({ missing: 'no program runs at npl/ingress' }), 'no program runs at npl/ingress'],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** DEL, CHECK, GC and STATUS of pods that have their network from Netplane. Layer: test. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { DatastoreLockedError } from '#lib/base/errors.ts'
 import { parseAddr } from '#lib/base/ip.ts'
 import { hostOf, PluginWorld, refusalOf, settle } from './world.ts'
 
@@ -45,6 +46,18 @@ describe('DEL', () => {
     expect(of.logged('ipam.release-deferred')).toMatchObject([{ containerId: 'a-1' }])
     expect(of.left()).toEqual({ ...NOTHING, held: ['a-1'] })
     resolve(undefined)
+    await of.plugin.collect()
+    expect(of.left()).toEqual(NOTHING)
+  })
+
+  test('succeeds while the datastore is locked: the address is collected once it is not', async () => {
+    await of.add({ pod: 'a' })
+    of.addresses.locked = new DatastoreLockedError('the datastore is locked')
+    expect((await of.call('DEL', { pod: 'a' })).status).toBe(0)
+    expect(of.logged('ipam.release-deferred')).toHaveLength(1)
+    await of.plugin.collect()
+    expect(of.left()).toEqual({ ...NOTHING, held: ['a-1'] })
+    of.addresses.locked = undefined
     await of.plugin.collect()
     expect(of.left()).toEqual(NOTHING)
   })

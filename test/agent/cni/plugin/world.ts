@@ -85,6 +85,8 @@ export class MemoryAddresses implements AddressSource {
   gate: Promise<unknown> = Promise.resolve()
   /** thrown by {@link releaseDelegated} */
   stuck: Error | undefined
+  /** thrown by {@link releaseOwn} and {@link collect} */
+  locked: Error | undefined
   /** that each pod has beside its own */
   also: readonly Addr[] = []
   readonly #journal: Journal
@@ -120,12 +122,15 @@ export class MemoryAddresses implements AddressSource {
 
   async releaseOwn({ containerId, delegate }: Attachment): Promise<void> {
     await this.gate
-    if (delegate !== undefined || !this.held.delete(containerId)) return
+    if (delegate !== undefined) return
+    if (this.locked !== undefined) throw this.locked
+    if (!this.held.delete(containerId)) return
     this.#journal.push(`release ${containerId}`)
   }
 
   async collect(isGone: (holder: Holder) => boolean): Promise<number> {
     await this.gate
+    if (this.locked !== undefined) throw this.locked
     const gone = [...this.held.keys()].filter((containerId) => isGone({ namespace: 'default', pod: 'any', containerId }))
     for (const one of gone) this.held.delete(one)
     return gone.length
@@ -155,7 +160,10 @@ export class PluginWorld implements Disposable {
   /** other plugins' veths, by the pod's namespace */
   readonly otherVeths = new Map<string, string>()
   /** changed by {@link change} */
-  readonly node = { synced: true, announced: true, missing: undefined as string | undefined, notReady: undefined as string | undefined }
+  readonly node = {
+    ...{ synced: true, announced: true },
+    ...{ locked: undefined as string | undefined, missing: undefined as string | undefined, notReady: undefined as string | undefined },
+  }
   readonly store = new Store({ sources: ['s'] })
   readonly pods = new PodOverlaySink('n1', this.store.sink('s'))
   readonly events: (LogFields & { readonly event: string })[] = []
@@ -249,6 +257,9 @@ export class PluginWorld implements Disposable {
         },
         get announced() {
           return node.announced
+        },
+        get locked() {
+          return node.locked
         },
         changed: this.#changed,
         indexOf: (iface) => veths.devices.get(iface)?.index ?? ([...this.otherVeths.values()].includes(iface) ? 7 : undefined),

@@ -4,6 +4,7 @@
 import fc from 'fast-check'
 import { isPort, isV4, parseAddr, parseCidr } from '#lib/base/ip.ts'
 import type { Addr, Port } from '#lib/base/ip.ts'
+import { DEFAULT_ALLOW_PROFILE } from '#lib/model/effective-labels.ts'
 import { endpointState } from '#lib/model/endpoint-slice.ts'
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
 import type { Namespace } from '#lib/model/namespace.ts'
@@ -208,7 +209,7 @@ const tier: fc.Arbitrary<Tier> = fc
   .map((of) => ({ ...of, kind: 'Tier', namespace: '' }))
 
 const profile: fc.Arbitrary<Profile> = fc
-  .record({ name: fc.constantFrom('kns.x', 'ksa.y.robot'), labels, ingress: rules, egress: rules })
+  .record({ name: fc.constantFrom('kns.x', 'ksa.y.robot', DEFAULT_ALLOW_PROFILE), labels, ingress: rules, egress: rules })
   .map((of) => ({ ...of, kind: 'Profile', namespace: '' }))
 
 const slice: fc.Arbitrary<EndpointSlice> = fc
@@ -255,7 +256,7 @@ const host: fc.Arbitrary<HostEndpoint> = fc
     labels,
     // no pod's: what a name of a pod's own port means is known before its address is
     expectedIPs: fc.array(fc.constantFrom(...STRANGERS), { maxLength: 2 }),
-    profiles: fc.subarray(['kns.x', 'ksa.y.robot']),
+    profiles: fc.subarray(['kns.x', 'ksa.y.robot', DEFAULT_ALLOW_PROFILE]),
     ports: fc.array(namedPort, { maxLength: 2 }),
   })
   .map((of) => ({ ...of, kind: 'HostEndpoint', namespace: '', interfaceName: undefined }))

@@ -189,3 +189,15 @@ test('addresses that the settings leave to others', () => {
   expect(compileAs(here, { ports: [{ port: 80, nodePort: 30080 }] })).toEqual(['0.0.0.0:30080/TCP -> #1 of 0 node-port external'])
   expect(compileAs(here, {}, slice('web-1', { endpoints: ['10.0.0.1'] }))).toEqual([])
 })
+
+test('in Standard mode a UDP service that leads to the port of the tunnel is told apart', () => {
+  const lines = (mode: 'BPF' | 'Standard', port: number): string[] =>
+    compileAs(
+      { ...context, mode },
+      { ports: [{ port: 53, protocol: 'UDP' }] },
+      slice('web-1', { ports: [{ port, protocol: 'UDP' }], endpoints: [{ addr: '192.168.0.2', node: 'n2' }] }),
+    ).filter((line) => line.includes(' -> '))
+  expect(lines('Standard', 4789)).toEqual([expect.stringMatching(/ pods tunnel$/)])
+  expect(lines('Standard', 5353)).toEqual([expect.stringMatching(/ pods$/)])
+  expect(lines('BPF', 4789)).toEqual([expect.not.stringMatching(/pods|tunnel/)])
+})

@@ -30,7 +30,15 @@ function setup(flows: readonly FlowSpec[], maxEntries = 10_000) {
   const found: { table: FlowTable | undefined; full: number; grows: boolean; fullAt: number } = {
     ...{ table: undefined, full: 0, grows: true, fullAt: 0 },
   }
-  const table: FlowTable = { map, reader: new FlowReader(flowTypes, TIMEOUTS), maxEntries, fullAt: () => found.fullAt }
+  const reader = new FlowReader(flowTypes, TIMEOUTS)
+  const table: FlowTable = {
+    map,
+    reader,
+    destinationOf: () => undefined,
+    clientOf: () => undefined,
+    maxEntries,
+    fullAt: () => found.fullAt,
+  }
   found.table = table
   const clock = new HastyClock()
   const now = { ms: NOW }

@@ -22,7 +22,7 @@ function setup(vias: readonly string[]) {
     map.update(key, value)
     return { key, value }
   })
-  const table: FlowTable = { map, reader, maxEntries: 5000, fullAt: () => 0 }
+  const table: FlowTable = { map, reader, destinationOf: () => undefined, clientOf: () => undefined, maxEntries: 5000, fullAt: () => 0 }
   const found: { table: FlowTable | undefined } = { table }
   const moves = new NodeMoves({ clock: new FakeClock(), log: silentLog, table: () => found.table })
   const now = (): string[] => entries.map(({ key }) => reader.via(map.lookup(key) ?? Buffer.alloc(0)).toString('latin1'))

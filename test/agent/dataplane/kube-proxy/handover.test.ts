@@ -4,10 +4,13 @@ import { beforeEach, expect, test } from 'vitest'
 import { ProxyHandover, PROXY_RULES } from '#agent/dataplane/kube-proxy/handover.ts'
 import { CommandError } from '#lib/base/errors.ts'
 import { Health } from '#lib/obs/health.ts'
+import { parseAddr } from '#lib/base/ip.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import { FakeClock } from '../../../support/fakes/fake-clock.ts'
 
 const RULES = 'table ip kube-proxy\n'
+const BOTH = `${RULES}table ip6 kube-proxy\n`
+const SERVICES = ['10.96.0.1', 'fd00:96::1'].map(parseAddr)
 const MINUTE = 60_000
 
 /** A node where nft is the only tool. */
@@ -20,6 +23,9 @@ class Node {
   tables = RULES
   ready = true
   wanted: boolean | undefined = true
+  expected = false
+  /** by family, a kube-proxy's whole table */
+  readonly rules = { ip: '', ip6: '' }
   broken = false
   readonly #handOver: ProxyHandover
 
@@ -32,8 +38,14 @@ class Node {
       health: this.health,
       serves: () => this.ready,
       wanted: () => this.wanted,
+      expected: () => this.expected,
+      addresses: () => SERVICES,
       run: (command, input = '') => Promise.resolve(this.#run(command, input)),
     })
+  }
+
+  get present(): boolean | undefined {
+    return this.#handOver.isPresent
   }
 
   get condition(): boolean | undefined {
@@ -51,6 +63,7 @@ class Node {
   #run([program = '', ...args]: readonly string[], input: string): string | undefined {
     if (program !== 'nft') return undefined
     if (this.broken) throw new CommandError({ command: 'nft', status: 1, stderr: 'busy' })
+    if (args[1] === 'table') return this.rules[args[2] === 'ip6' ? 'ip6' : 'ip']
     if (args[0] === 'list') return this.tables
     this.written.push(input)
     if (input.includes('delete table ip kube-proxy')) this.tables = ''
@@ -112,4 +125,38 @@ test('a tool that fails is a condition, and another attempt ten minutes later', 
   node.broken = false
   await node.pass(2 * MINUTE)
   expect([node.events[1], node.condition]).toEqual(['kube-proxy.removed', true])
+})
+
+test('rules of a kube-proxy that is to run stay, and are found as soon as it has written them; when it goes, they go', async () => {
+  node.expected = true
+  node.tables = ''
+  await node.pass(MINUTE)
+  node.tables = BOTH
+  Object.assign(node.rules, { ip: '{ 10.96.0.1, 10.96.0.11 }', ip6: '{ fd00:96::1 }' })
+  await node.pass(1000)
+  expect([node.events, node.present, node.condition]).toEqual([['kube-proxy.kept'], true, true])
+  await node.pass(70 * MINUTE)
+  expect(node.written).toEqual([])
+  node.expected = false
+  await node.pass(1000)
+  expect([node.events[1], node.tables, node.present]).toEqual(['kube-proxy.removed', '', false])
+})
+
+test('a kube-proxy that is to run is there once its rules have the services of both families, and stays until they go', async () => {
+  node.expected = true
+  node.tables = BOTH
+  await node.pass(MINUTE)
+  expect([node.present, node.events]).toEqual([false, []])
+  node.rules.ip = '{ 10.96.0.1 . tcp . 443 : goto api }'
+  await node.pass(MINUTE)
+  expect(node.present).toBe(false)
+  node.rules.ip6 = '{ fd00:96::1 . tcp . 443 : goto api }'
+  await node.pass(1000)
+  expect(node.present).toBe(true)
+  Object.assign(node.rules, { ip: '', ip6: '' })
+  await node.pass(20 * MINUTE)
+  expect(node.present).toBe(true)
+  node.tables = ''
+  await node.pass(20 * MINUTE)
+  expect(node.present).toBe(false)
 })

@@ -3,7 +3,16 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { proxyFamilies, proxyTables, removalInput, takeoverEndInput } from '#agent/dataplane/kube-proxy/rules.ts'
+import {
+  proxyFamilies,
+  proxyTables,
+  redirectEndInput,
+  redirectInput,
+  takeoverEndInput,
+  unservedAddresses,
+} from '#agent/dataplane/kube-proxy/rules.ts'
+import { removalInput } from '#agent/dataplane/netfilter/rule-tables.ts'
+import { formatAddr, parseAddr } from '#lib/base/ip.ts'
 
 const saved = (name: string): string => readFileSync(join(import.meta.dirname, name), 'utf8')
 
@@ -97,9 +106,38 @@ test('the tables of a real one', () => {
   expect(proxyFamilies(saved('nftables.txt').replaceAll(' {', ''))).toEqual(['ip', 'ip6'])
 })
 
+test.each([
+  ['iptables.txt', '10.97.0.11', '10.97.0.2'],
+  ['ip6tables.txt', 'fd00:97::13', 'fd00:97::'],
+  ['nftables.txt', '10.97.0.12', '10.97.0.2'],
+])('%s has rules for %s, and none for %s', (name, served, unserved) => {
+  expect(unservedAddresses([served, unserved].map(parseAddr), [saved(name)]).map(formatAddr)).toEqual([unserved])
+})
+
 test('a takeover is ended where it is, and nowhere else', () => {
   expect(takeoverEndInput('table ip netplane-takeover\ntable inet netplane-takeover\ntable ip nat\n')).toBe(
     'delete table ip netplane-takeover\n',
   )
   expect(takeoverEndInput('table ip netplane-takeover-of-mine\n')).toBe('')
+})
+
+test('ports are redirected in both families, from outside and from the node itself, in place of those before', () => {
+  const lines = redirectInput(new Map([[10256, 40001]])).split('\n')
+  const rule = 'tcp dport 10256 tcp flags & (fin|syn|rst|ack) == syn fib daddr type local dnat to :40001'
+  const added = ['ip', 'ip6'].flatMap((family) =>
+    ['prerouting', 'output'].map((hook) => `add rule ${family} netplane-ports ${hook} ${rule}`),
+  )
+  expect(lines.filter((line) => line.startsWith('add rule'))).toEqual(added)
+  for (const line of added) {
+    const flush = lines.indexOf(line.replace('add rule', 'flush chain').replace(` ${rule}`, ''))
+    expect([flush, lines.indexOf(line)]).toEqual([expect.any(Number), flush + 1])
+    expect(flush).toBeGreaterThan(0)
+  }
+  expect(redirectInput(new Map())).not.toContain('add rule')
+})
+
+test('a redirect is ended where it is, and nowhere else', () => {
+  expect(redirectEndInput('table ip6 netplane-ports\ntable ip netplane-takeover\ntable ip netplane-ports-of-mine\n')).toBe(
+    'delete table ip6 netplane-ports\n',
+  )
 })

@@ -77,7 +77,7 @@ async function start(): Promise<void> {
   tables = recordOf(NAMES, (name) => new MapTable(maps[name]))
   join = new AddrMerger({ rows: tables.addrs.rows, value: addrs.value, actual: (key) => tables.addrs.actualAt(key) })
   const bind: Parameters<typeof policyDataplane>[0]['bind'] = (definition) => bindDeclared(definition, btf)
-  const state = new FakeMap({ name: 'np_state', keySize: 4, valueSize: 16, maxEntries: 1 })
+  const state = new FakeMap({ name: 'np_state', keySize: 4, valueSize: 24, maxEntries: 1 })
   plane = policyDataplane({ bind, tables, join, state, btf, now: () => 0 })
   for (const table of Object.values(tables)) await table.readBack()
   log.length = 0

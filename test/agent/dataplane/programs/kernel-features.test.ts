@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { Features, TryProgram } from '#agent/dataplane/programs/kernel-features.ts'
+import type { Answer, Features, TryProgram } from '#agent/dataplane/programs/kernel-features.ts'
 import { objectFileName } from '#agent/dataplane/programs/objects.ts'
 import { DECAP_L4_UDP, missingHelpers, missingHooks, probeFeatures } from '#agent/dataplane/programs/kernel-features.ts'
 import { INCLUDE } from '../../../support/compiled.ts'
@@ -29,28 +29,33 @@ function kernelWithout(helpers: readonly number[], attachTypes: readonly number[
   }
 }
 
+function machine(ticks: number, ring: Answer = 'yes') {
+  return { makesRing: () => ring, hz: () => ticks, netns: () => '00000000000000ab' }
+}
+
 function answers(features: Features): Set<unknown> {
   return new Set(Object.entries(features).flatMap(([name, value]) => (name === 'hz' || name === 'netns' ? [] : [value])))
 }
 
 describe('probeFeatures', () => {
   test('a kernel with everything', () => {
-    const features = probeFeatures(kernelWithout([], []), 250)
+    const features = probeFeatures(kernelWithout([], []), machine(250))
     expect(answers(features)).toEqual(new Set(['yes']))
     expect([missingHelpers(features), missingHooks(features).size]).toEqual([[], 0])
   })
 
   test('a kernel of the floor', () => {
-    const features = probeFeatures(kernelWithout([118, 122, 152, 155, 160], [29, 30]), 1000)
+    const features = probeFeatures(kernelWithout([118, 122, 152, 155, 160], [29, 30]), machine(1000, 'no'))
     expect(features).toMatchObject({
       redirect_peer: 'no',
       redirect_neigh: 'no',
       ktime_get_coarse_ns: 'no',
       recvmsg4: 'yes',
       getpeername6: 'no',
+      ring_buffer: 'no',
       hz: 1000,
     })
-    expect(missingHelpers(features)).toEqual([118, 122, 152, 155, 160])
+    expect(missingHelpers(features)).toEqual([118, 122, 152, 155, 160, 130])
     expect([...missingHooks(features)]).toEqual(['getpeername4', 'getpeername6'])
   })
 
@@ -58,7 +63,7 @@ describe('probeFeatures', () => {
     const features = probeFeatures(({ globalAt }) => {
       if (globalAt !== undefined) throw new Refused('EINVAL')
       return 0
-    }, 250)
+    }, machine(250))
     expect(features).toMatchObject({ jiffies64: 'yes', redirect_peer: 'yes', global_functions: 'no' })
     expect(['workload', 'connect'].map((name) => objectFileName(name, features))).toEqual(['workload.floor.bpf.o', 'connect.bpf.o'])
   })
@@ -69,16 +74,19 @@ describe('probeFeatures', () => {
       probeFeatures(({ packet, instructions }) => {
         const flags = Buffer.from(instructions).readInt32LE(2 * 8 + 4)
         return packet !== undefined && (flags & ~known) !== 0 ? einval : 0
-      }, 250).decap_l4_udp
+      }, machine(250)).decap_l4_udp
     expect([runs(flag | 1), runs(1), runs(0)]).toEqual(['yes', 'no', 'unknown'])
     expect(readFileSync(join(INCLUDE, 'base/compat.h'), 'utf8')).toContain(`#define NP_DECAP_L4_UDP 0x${DECAP_L4_UDP.toString(16)}\n`)
   })
 
   test('a process that may load no program cannot probe, and does without the features', () => {
-    const features = probeFeatures(() => {
-      throw new Refused('EPERM')
-    }, 100)
+    const features = probeFeatures(
+      () => {
+        throw new Refused('EPERM')
+      },
+      machine(100, 'unknown'),
+    )
     expect(answers(features)).toEqual(new Set(['unknown']))
-    expect(missingHelpers(features)).toEqual([118, 122, 152, 155, 160])
+    expect(missingHelpers(features)).toEqual([118, 122, 152, 155, 160, 130])
   })
 })

@@ -6,7 +6,7 @@ import type { BackendGiven, PacketCase, Step } from '../../../../testkit/packets
 import { policy } from '../policy/policies.ts'
 import { tunnelPort } from '../tunnel-port.ts'
 import type { Family } from '../../../../testkit/packets/cluster.ts'
-import { A_WHILE, NODE_PORT, VNI, at, families } from '../../../../testkit/packets/cluster.ts'
+import { A_WHILE, ASKED, NODE_PORT, VNI, at, devices, families } from '../../../../testkit/packets/cluster.ts'
 
 const PORT = 46_000
 const TUNNEL_PORT = 4789
@@ -165,8 +165,66 @@ function pods(f: Family): PacketCase[] {
         { ...own, through: 'to_host', packet: udp(at(f.node, PORT), at(f.otherNode, TUNNEL_PORT), { payload: FORGED }) },
         {
           ...own,
+          say: "own, with a pod's packet in it, whose mark it has",
+          through: 'to_host',
+          mark: ASKED,
+          packet: udp(at(f.node, PORT), at(f.otherNode, TUNNEL_PORT), { payload: FORGED }),
+        },
+        {
+          ...own,
           through: 'from_host',
           packet: tunnel(f.otherNode, f.node, { inner: inner(at(f.pod, 80)), vni: VNI + 1, sport: PORT }),
+        },
+      ],
+    },
+  ]
+}
+
+/** A kernel that hides a client behind its own address may give it the tunnel's port: it takes any. */
+function hidden(f: Family): PacketCase[] {
+  const answer = (to: string): Uint8Array => udp(at(f.pod, 8080), at(to, TUNNEL_PORT), { payload: FORGED })
+  const question = (from: string): Uint8Array => udp(at(from, TUNNEL_PORT), at(f.pod, 8080))
+  const answers = (to: string, action: Step['action']): Step[] =>
+    ['answer', 'and another'].map((say) => ({ say, through: 'from_workload', packet: answer(to), action }))
+  const leaving = { through: 'to_host', mark: ASKED, arrived: devices.pod.name } as const
+  return [
+    {
+      name: `${f.name}: a pod answers its node's kernel that has given a client the tunnel's port`,
+      given: {},
+      steps: [{ say: 'asks', through: 'to_workload', packet: question(f.node), action: 'pass' }, ...answers(f.node, 'pass')],
+    },
+    {
+      name: `${f.name}: a pod answers another node's kernel that has given a client the tunnel's port`,
+      given: {},
+      steps: [
+        { say: 'asks', through: 'from_host', packet: question(f.otherNode), action: 'redirect' },
+        ...answers(f.otherNode, 'redirect'),
+      ],
+    },
+    {
+      name: `${f.name}: what a pod of another node answers at the tunnel's port is the kernel's`,
+      given: {},
+      steps: [
+        { say: 'asks', through: 'to_host', packet: udp(at(f.node, TUNNEL_PORT), at(f.remotePod, 8080)), action: 'pass' },
+        {
+          say: 'answer',
+          through: 'from_host',
+          packet: udp(at(f.remotePod, 8080), at(f.node, TUNNEL_PORT), { payload: new Uint8Array(64) }),
+          action: 'pass',
+          out: 'same',
+        },
+      ],
+    },
+    {
+      name: `${f.name}: an answer that the kernel gives its own address does not leave for a node's tunnel port`,
+      given: {},
+      steps: [
+        { say: "with the pod's address", ...leaving, packet: answer(f.otherNode), action: 'pass' },
+        {
+          say: "with the node's",
+          ...leaving,
+          packet: udp(at(f.node, 8080), at(f.otherNode, TUNNEL_PORT), { payload: FORGED }),
+          ...REFUSED,
         },
       ],
     },
@@ -195,4 +253,4 @@ function forwarded(f: Family): PacketCase {
   }
 }
 
-export const cases: readonly PacketCase[] = families.flatMap((f) => [...services(f), ...pods(f), forwarded(f)])
+export const cases: readonly PacketCase[] = families.flatMap((f) => [...services(f), ...pods(f), ...hidden(f), forwarded(f)])

@@ -11,7 +11,9 @@ import { KERNEL_BTF, kernelFacts } from '../../kernel-facts.ts'
 import type { KernelFacts } from '../../kernel-facts.ts'
 import { OBJECTS, loadCases, loadUnfolded, runLoadCase } from '../../dataplane/load-cases.ts'
 import { tunnelDeviceCases } from '../../dataplane/tunnel-device-cases.ts'
+import { flowEventCases } from '../../flow-event-cases.ts'
 import { netfilterCases } from '../../firewall/netfilter-cases.ts'
+import { preflightCases } from '../../preflight/cases.ts'
 import type { Features } from '../../../../testkit/packets/runner.ts'
 import { HELPERS, kernelRelease, packetRunner, setUpNamespace } from '../../../../testkit/packets/runner.ts'
 import { casesFor } from '../../packets/all.ts'
@@ -74,6 +76,8 @@ function hideKernelBtf(): void {
 }
 
 async function everything(facts: KernelFacts): Promise<void> {
+  const folder = process.env['NETPLANE_OBJECTS']
+  if (folder !== undefined) await part('preflight', () => preflightCases(folder, count))
   await part('objects', () => objects(facts))
   if (process.env['NETPLANE_PARTS'] === 'objects') return
   await part('hiding the kernel BTF', hideKernelBtf)
@@ -98,6 +102,10 @@ async function onDevices(facts: KernelFacts): Promise<void> {
   if (has.has(true) && has.has(false)) {
     const none = { redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: false, netnsCookies: false }
     await part('packets without new helpers', () => packets(none, Object.values(HELPERS)))
+  }
+  for (const ring of isBefore(5, 8) ? [false] : [false, true]) {
+    const by = ring ? 'a ring buffer' : 'perf buffers'
+    await part(`events by ${by}`, () => flowEventCases({ features: facts.features, stubs: facts.missingHelpers, ring }, count))
   }
   await part('attaching', () => attachCases(devices.underlay.name, count))
   await part('tunnel device', () => tunnelDeviceCases(facts.features, facts.missingHelpers, count))

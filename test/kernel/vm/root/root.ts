@@ -4,7 +4,6 @@ import { readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { withParents } from './entry.ts'
 import type { Entry } from './entry.ts'
-import { demoEntries, demoTools } from '../demo.ts'
 import { neededLibraries } from './libraries.ts'
 import type { Parts } from '../kernel.ts'
 import type { Module } from './modules.ts'
@@ -18,8 +17,10 @@ export interface RootOptions {
   readonly objectsDir: string
   readonly modules: readonly Module[]
   readonly parts: Parts
-  /** the repository, for a guest that runs the demo */
-  readonly demoOf?: string
+  /** this machine's tools; undefined: the userland's, and no others */
+  readonly tools: ReadonlyMap<string, string> | undefined
+  /** what its work needs besides */
+  readonly more: readonly Entry[]
 }
 
 const APPLETS = ['sh', 'mount', 'mkdir', 'ln', 'insmod', 'dmesg', 'cat', 'tail', 'sleep', 'reboot', 'env', 'rm']
@@ -36,14 +37,12 @@ const DEVICES = [
 ]
 
 export async function rootEntries(options: RootOptions): Promise<Entry[]> {
-  const { userland, modules, parts, demoOf } = options
-  const tools =
-    demoOf === undefined
-      ? new Map([
-          ['ip', userland.ip],
-          ['nft', userland.nft],
-        ])
-      : demoTools()
+  const { userland, modules, parts, more } = options
+  const own = [
+    ['ip', userland.ip],
+    ['nft', userland.nft],
+  ] as const
+  const tools = options.tools ?? new Map(own)
   const { loader, libraries } = await neededLibraries([userland.node, userland.addon, ...tools.values()], userland.libraryDirs)
   const loaderFile = libraries.get(basename(loader)) ?? ''
   return withParents([
@@ -60,7 +59,7 @@ export async function rootEntries(options: RootOptions): Promise<Entry[]> {
     file(loader.slice(1), loaderFile),
     ...[...libraries].map(([name, source]): Entry => file(`lib/${name}`, source)),
     ...objects(options.objectsDir),
-    ...(demoOf === undefined ? [] : demoEntries(demoOf)),
+    ...more,
     ...modules.map((module, index): Entry => moduleEntry(module, index)),
   ])
 }

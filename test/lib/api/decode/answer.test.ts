@@ -53,7 +53,9 @@ describe.each(FORMS)('an answer as $form, packed: $packed', ({ type, list, refus
 
   test('has a refusal', async () => {
     const answer = answerOf(response(refused, { status: 403, type, packed }), 'GET /x', SERVICE)
-    await expect(answer).rejects.toThrow(new ApiError({ status: 403, reason: 'Forbidden', message: 'GET /x: not yours' }))
+    await expect(answer).rejects.toThrow(
+      new ApiError({ status: 403, reason: 'Forbidden', said: 'not yours', message: 'GET /x: not yours' }),
+    )
   })
 })
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from 'vitest'
-import { clusterInformationObject, clusterTypeOf, readClusterInformation } from '#lib/kube/objects/cluster-information.ts'
+import { clusterInformationObject, clusterTypeOf, lockOf, readClusterInformation } from '#lib/kube/objects/cluster-information.ts'
+import { whyLocked } from '#lib/model/cluster-information.ts'
+import { clusterInformation, model, storeOf } from '../../../support/build.ts'
 
 test('where a cluster runs, as its version and a node tell', () => {
   const of = (version: string, ...labels: readonly string[]) => clusterTypeOf(version, new Map(labels.map((label) => [label, ''])))
@@ -19,4 +21,24 @@ test('ClusterInformation is read as it was written, and what is missing or of no
   expect(readClusterInformation(clusterInformationObject(spec))).toEqual(spec)
   expect(readClusterInformation({ spec: { clusterGUID: '', clusterType: 1 } })).toEqual({})
   expect(readClusterInformation({})).toEqual({})
+  expect([undefined, {}, clusterInformationObject({ ...spec, datastoreReady: true })].map(lockOf)).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ])
+  expect(lockOf(clusterInformationObject(spec))).toContain('locked')
+})
+
+test.each([
+  ['no object', [], false],
+  ['a cluster that says nothing of it', [clusterInformation({ clusterGUID: 'g' })], false],
+  ['an open one', [clusterInformation({ datastoreReady: true })], false],
+  ['a locked one', [clusterInformation({ datastoreReady: false })], true],
+  ['an object of another name', [clusterInformation({ datastoreReady: false }, 'other')], false],
+])('of %s', (_, objects, isLocked) => {
+  expect(whyLocked(storeOf(objects).snapshot) !== undefined).toBe(isLocked)
+})
+
+test('one whose datastoreReady cannot be read is refused with its field', () => {
+  expect(() => model(clusterInformation({ datastoreReady: 'no' }))).toThrow('spec.datastoreReady')
 })

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from 'vitest'
-import { eventNamed, eventObject, readEvent, type Warning } from '#lib/kube/objects/events.ts'
+import { eventNamed, eventObject, readEvent, type Notice } from '#lib/kube/objects/events.ts'
 
-const WARNING: Warning = {
+const WARNING: Notice = {
+  type: 'Warning',
   involved: { apiVersion: 'v1', kind: 'Service', namespace: 'shop', name: 'web', uid: 'u' },
   reason: 'Refused',
   message: 'spec: bad',

@@ -92,6 +92,7 @@ describe('what an agent says of a node', () => {
     blocks: ['10.9.0.0/26', '10.9.1.0/26'],
     subnets: ['192.168.0.0/24'],
     labels: { team: 'a' },
+    interfaces: [{ name: 'eth0', addresses: ['192.168.0.1'] }],
   }
   const read: NodeNetwork = {
     ...{ kind: 'NodeNetwork', namespace: '', name: 'n1', labels: new Map([['team', 'a']]), owner: undefined },
@@ -99,6 +100,7 @@ describe('what an agent says of a node', () => {
     podCIDRs: [parseCidr('10.1.0.0/24')],
     blocks: [parseCidr('10.9.0.0/26'), parseCidr('10.9.1.0/26')],
     subnets: [parseCidr('192.168.0.0/24')],
+    interfaces: [{ name: 'eth0', addresses: [parseAddr('192.168.0.1')] }],
   }
 
   test('is read, with the Node that it was made for, and what other versions say is passed over', () => {
@@ -108,7 +110,10 @@ describe('what an agent says of a node', () => {
       { kind: 'Node', uid: 'u1' },
     ]
     expect(model({ ...nodeNetwork('n1', spec), metadata: { name: 'n1', ownerReferences } })).toEqual({ ...read, owner: 'u1' })
-    expect(model(nodeNetwork('n1', {}))).toMatchObject({ addresses: [], blocks: [], labels: new Map() })
+    const old = model(nodeNetwork('n1', {}))
+    expect(old).toMatchObject({ addresses: [], blocks: [], labels: new Map() })
+    // of an agent that does not know them, not none
+    expect('interfaces' in old).toBe(false)
   })
 
   test('of addresses that lead nowhere nothing is believed', () => {

@@ -83,6 +83,23 @@ test('a pod is known by the id that its runtime has of it, also where the kubele
   expect(read({})).not.toHaveProperty('uid')
 })
 
+test('a pod whose name was made for it says of which pods it is one, and who has made it', () => {
+  const raw = {
+    ...pod('shop/web-6d4b-x7x2p'),
+    ...{
+      metadata: {
+        ...{ namespace: 'shop', name: 'web-6d4b-x7x2p', generateName: 'web-6d4b-' },
+        ownerReferences: [
+          { kind: 'Other', name: 'first' },
+          { kind: 'ReplicaSet', name: 'web-6d4b', controller: true },
+        ],
+      },
+    },
+  }
+  expect(model(raw)).toMatchObject({ group: { prefix: 'web-6d4b-', owner: 'ReplicaSet/web-6d4b' } })
+  expect(model(pod('shop/alone'))).not.toHaveProperty('group')
+})
+
 test('a hand-written pod may say little', () => {
   expect(model({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' }, status: { podIP: '10.0.0.1' } })).toMatchObject({
     namespace: 'default',
