@@ -132,7 +132,7 @@ watch: unit-deps
 	@$(RUN) test/one.ts --watch $(F)
 
 test: all unit-deps $(TRAFFIC) $(SANITIZED_ADDON)
-	@scripts/install-deps.sh demo vm go image e2e fuzz
+	@scripts/install-deps.sh all
 	@$(RUN) test/run.ts
 
 test-unit: all unit-deps

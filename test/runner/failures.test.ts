@@ -63,6 +63,12 @@ describe('a command', () => {
     })
   })
 
+  test('names a program that is missing, though what was thrown is printed after it', () => {
+    const output =
+      'sh: 1: ethtool: not found\nCommandError: ethtool -K eth0 (exit code 127)\n    at lab.ts:75 {\n  status: 127\n}\n\nNode.js v24\n'
+    expect(ofCommand(output, 127).failures).toEqual(['sh: 1: ethtool: not found', 'CommandError: ethtool -K eth0 (exit code 127)'])
+  })
+
   test('that ends badly with nothing failed is a failure, with its last lines', () => {
     expect(ofCommand('a\nb\nc\n5 passed, 0 failed', 3)).toEqual({
       passed: 5,

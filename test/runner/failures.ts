@@ -28,7 +28,7 @@ export function failed(why: string): Outcome {
 }
 
 /** Lines of a command that say what is wrong with it, the surest first; a count like "3 passed, 1 failed" is none. */
-const TELLING = [/\bFAIL(ED)?\b/, /\b(failed|error)\b/i]
+const TELLING = [/\bFAIL(ED)?\b/, /\bCommandError\b|\bnot found\b/, /\b(failed|error)\b/i]
 const COUNT = /\d+ passed, \d+ failed/
 const FINAL_COUNT = /(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/
 const CODES = /\u001b\[[0-9;]*m/g
