@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Runs the kinds of tests and adds them up; `make test` is this. Layer: test.
  *
- * `run.ts [e2e|kernel|lab|api|sanitized|unit|lint|oracle|fuzz|loss|soak|vm|demo|scale|bench …]`: these only. What
- * failed is named at the end, and the last line is `N passed, M failed, K skipped`. */
+ * `run.ts [STAGE …]` runs these only, such as "unit" or "loss"; `run.ts all` runs those too that are outside of the
+ * gate. What failed is named at the end, and the last line is `N passed, M failed, K skipped`. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -22,6 +22,9 @@ const ALONE = [
   ...['net/forwarding', 'net/node-life', 'policy', 'services', 'traffic/traffic'],
 ].map((name) => `test/lab/${name}.test.ts`)
 
+/** Files of the lab that measure, or that take long for what they find: outside of the gate. */
+const SLOW = ['image-arm64', 'upstream/rates'].map((name) => `test/lab/${name}.test.ts`)
+
 /** The longest first: then the lanes end together. */
 function stagesIn(folder: string): readonly Stage[] {
   const kernel = (shard: string): Part => {
@@ -31,7 +34,7 @@ function stagesIn(folder: string): readonly Stage[] {
     return (print) => withKubernetes(print, () => vitest(print, { project: 'api', folder, prefix: inOwnNamespaces, shard }))
   }
   const lab = (shard: string): Part => {
-    return (print) => vitest(print, { project: 'lab', folder, except: ALONE, shard })
+    return (print) => vitest(print, { project: 'lab', folder, except: [...ALONE, ...SLOW], shard })
   }
   const sanitized: Part = (print) => {
     return vitest(print, { project: 'kernel', folder, prefix: withSanitizedAddon, only: ['test/native/'] })
@@ -48,12 +51,13 @@ function stagesIn(folder: string): readonly Stage[] {
     { name: 'oracle', inLanes: true, parts: [(print) => command(print, ['make', '--no-print-directory', 'test-oracle'])] },
     { name: 'fuzz', inLanes: true, parts: [(print) => command(print, ['make', '--no-print-directory', 'fuzz', 'SECONDS=5'])] },
     { name: 'loss', obstacle: needsRoot, parts: [(print) => vitest(print, { project: 'lab', folder, only: ALONE })] },
-    { name: 'soak', obstacle: needsRoot, parts: [ofKubernetes('dist/soak/main.js', '--minutes', '1')] },
     { name: 'vm', obstacle: needsRoot, inLanes: true, parts: [(print) => command(print, ['test/kernel/run'])] },
-    // of its figures only who is ahead counts here, and mostly it waits
-    { name: 'scale', obstacle: needsRoot, inLanes: true, parts: [ofKubernetes('dist/bench/scale/main.js', '--size', '1k')] },
     { name: 'demo', obstacle: needsRoot, parts: [(print) => command(print, [node, 'dist/demo/main.js'])] },
-    { name: 'bench', obstacle: needsRoot, parts: [(print) => command(print, [node, 'dist/bench/main.js', '--quick'])] },
+    { name: 'slow', obstacle: needsRoot, isOutside: true, parts: [(print) => vitest(print, { project: 'lab', folder, only: SLOW })] },
+    { name: 'soak', obstacle: needsRoot, isOutside: true, parts: [ofKubernetes('dist/soak/main.js', '--minutes', '1')] },
+    { name: 'scale', obstacle: needsRoot, isOutside: true, parts: [ofKubernetes('dist/bench/scale/main.js', '--size', '1k')] },
+    { name: 'bench', obstacle: needsRoot, isOutside: true, parts: [(print) => command(print, [node, 'dist/bench/main.js', '--quick'])] },
+    { name: 'kernels', obstacle: needsRoot, isOutside: true, parts: [(print) => command(print, ['test/kernel/run', '--all'])] },
   ]
 }
 
@@ -61,13 +65,19 @@ async function main(wanted: readonly string[]): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'netplane-test-'))
   try {
     const stages = stagesIn(folder)
-    const chosen = wanted.length === 0 ? stages : stages.filter((stage) => wanted.includes(stage.name))
-    if (chosen.length !== (wanted.length || stages.length))
-      throw new Error(`no such stage; there are ${stages.map((stage) => stage.name).join(', ')}`)
-    return await runStages(chosen)
+    return await runStages(chosenOf(stages, wanted))
   } finally {
     rmSync(folder, { recursive: true })
   }
+}
+
+/** Without names those of the gate. Throws when a name is none of a stage. */
+function chosenOf(stages: readonly Stage[], wanted: readonly string[]): readonly Stage[] {
+  if (wanted.length === 0) return stages.filter(({ isOutside }) => isOutside !== true)
+  if (wanted.length === 1 && wanted[0] === 'all') return stages
+  const chosen = stages.filter(({ name }) => wanted.includes(name))
+  if (chosen.length !== wanted.length) throw new Error(`no such stage; there are ${stages.map(({ name }) => name).join(', ')}`)
+  return chosen
 }
 
 function shards(count: number): readonly string[] {

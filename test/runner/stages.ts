@@ -16,6 +16,8 @@ export interface Stage {
   /** Its parts may run beside each other and beside those of its neighbours that say so too: nothing in them is
    * measured, and they share nothing. */
   readonly inLanes?: boolean
+  /** outside of the gate: `make test-all` alone runs it */
+  readonly isOutside?: boolean
   readonly parts: readonly Part[]
 }
 

@@ -28,8 +28,8 @@ test('every group that a file asks for is one of the script', () => {
   for (const group of new Set(asked)) expect([...groups, 'all']).toContain(group)
 })
 
-test('`make test` installs every group before its first stage', () => {
-  const [first = '', second = ''] = recipe('test')
+test.each(['test', 'test-all'])('`make %s` installs every group before its first stage', (target) => {
+  const [first = '', second = ''] = recipe(target)
   expect(first).toMatch(/install-deps\.sh all$/)
   expect(second).toContain('test/run.ts')
 })
