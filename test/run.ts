@@ -7,11 +7,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { cgroupObstacle } from '../testkit/kubernetes/cgroups.ts'
-import { command, vitest } from './runner/commands.ts'
-import type { Outcome } from './runner/failures.ts'
+import { command, vitest, type VitestOptions } from './runner/commands.ts'
 import { withSanitizedAddon } from './native/sanitized.ts'
 import { inOwnNamespaces } from '../testkit/base/namespaces.ts'
-import { runStages, type Part, type Print, type Stage } from './runner/stages.ts'
+import { runStages, type Part, type Stage } from './runner/stages.ts'
 
 const node = process.execPath
 const needsRoot = process.getuid?.() === 0 ? undefined : 'needs root'
@@ -22,42 +21,64 @@ const ALONE = [
   ...['net/forwarding', 'net/node-life', 'policy', 'services', 'traffic/traffic'],
 ].map((name) => `test/lab/${name}.test.ts`)
 
+type Again = NonNullable<Stage['again']>
+
 /** Files of the lab that measure, or that take long for what they find: outside of the gate. */
 const SLOW = ['image-arm64', 'upstream/rates'].map((name) => `test/lab/${name}.test.ts`)
 
 /** The longest first: then the lanes end together. */
 function stagesIn(folder: string): readonly Stage[] {
-  const kernel = (shard: string): Part => {
-    return (print) => vitest(print, { project: 'kernel', folder, prefix: inOwnNamespaces, shard })
+  const tests = (options: Omit<VitestOptions, 'folder'>): Part => {
+    return (print) => vitest(print, { ...options, folder })
   }
-  const api = (shard: string): Part => {
-    return (print) => withKubernetes(print, () => vitest(print, { project: 'api', folder, prefix: inOwnNamespaces, shard }))
+  const kernel = { project: 'kernel', prefix: inOwnNamespaces }
+  const api = { project: 'api', prefix: inOwnNamespaces }
+  const lab = { project: 'lab' }
+  const e2e = { project: 'e2e' }
+  const unit = { project: 'unit' }
+  const line = (...words: readonly string[]): Part => {
+    return (print) => command(print, words)
   }
-  const lab = (shard: string): Part => {
-    return (print) => vitest(print, { project: 'lab', folder, except: [...ALONE, ...SLOW], shard })
+  const make = (...words: readonly string[]): Part => line('make', '--no-print-directory', ...words)
+  const [vm, demo] = [line('test/kernel/run'), line(node, 'dist/demo/main.js')]
+  /** A test file of the project, by itself. */
+  const file = (options: Omit<VitestOptions, 'folder'>): Again => {
+    return (name) => (name === undefined ? undefined : tests({ ...options, only: [name] }))
   }
-  const sanitized: Part = (print) => {
-    return vitest(print, { project: 'kernel', folder, prefix: withSanitizedAddon, only: ['test/native/'] })
+  /** The command itself, of which no file is known. */
+  const whole = (part: Part): Again => {
+    return (name) => (name === undefined ? part : undefined)
   }
-  const e2e: Part = (print) => withKubernetes(print, () => vitest(print, { project: 'e2e', folder }))
+  const parts = (count: number, options: Omit<VitestOptions, 'folder'>): Part[] =>
+    shards(count).map((shard) => tests({ ...options, shard }))
   return [
-    { name: 'e2e', obstacle: needsRoot ?? cgroupObstacle(), inLanes: true, parts: [e2e] },
-    { name: 'kernel', obstacle: needsRoot, inLanes: true, parts: shards(4).map(kernel) },
-    { name: 'lab', obstacle: needsRoot, inLanes: true, parts: shards(4).map(lab) },
-    { name: 'api', obstacle: needsRoot, inLanes: true, parts: shards(2).map(api) },
-    { name: 'sanitized', obstacle: needsRoot, inLanes: true, parts: [sanitized] },
-    { name: 'unit', inLanes: true, parts: [(print) => vitest(print, { project: 'unit', folder })] },
-    { name: 'lint', inLanes: true, parts: [(print) => command(print, ['make', '--no-print-directory', 'lint'])] },
-    { name: 'oracle', inLanes: true, parts: [(print) => command(print, ['make', '--no-print-directory', 'test-oracle'])] },
-    { name: 'fuzz', inLanes: true, parts: [(print) => command(print, ['make', '--no-print-directory', 'fuzz', 'SECONDS=5'])] },
-    { name: 'loss', obstacle: needsRoot, parts: [(print) => vitest(print, { project: 'lab', folder, only: ALONE })] },
-    { name: 'vm', obstacle: needsRoot, inLanes: true, parts: [(print) => command(print, ['test/kernel/run'])] },
-    { name: 'demo', obstacle: needsRoot, parts: [(print) => command(print, [node, 'dist/demo/main.js'])] },
-    { name: 'slow', obstacle: needsRoot, isOutside: true, parts: [(print) => vitest(print, { project: 'lab', folder, only: SLOW })] },
-    { name: 'soak', obstacle: needsRoot, isOutside: true, parts: [ofKubernetes('dist/soak/main.js', '--minutes', '1')] },
-    { name: 'scale', obstacle: needsRoot, isOutside: true, parts: [ofKubernetes('dist/bench/scale/main.js', '--size', '1k')] },
-    { name: 'bench', obstacle: needsRoot, isOutside: true, parts: [(print) => command(print, [node, 'dist/bench/main.js', '--quick'])] },
-    { name: 'kernels', obstacle: needsRoot, isOutside: true, parts: [(print) => command(print, ['test/kernel/run', '--all'])] },
+    { name: 'e2e', obstacle: needsRoot ?? cgroupObstacle(), inLanes: true, parts: [withKubernetes(tests(e2e))], again: file(e2e) },
+    { name: 'kernel', obstacle: needsRoot, inLanes: true, parts: parts(4, kernel), again: file(kernel) },
+    { name: 'lab', obstacle: needsRoot, inLanes: true, parts: parts(4, { ...lab, except: [...ALONE, ...SLOW] }), again: file(lab) },
+    { name: 'api', obstacle: needsRoot, inLanes: true, parts: parts(2, api).map(withKubernetes), again: file(api) },
+    {
+      name: 'sanitized',
+      obstacle: needsRoot,
+      inLanes: true,
+      parts: [tests({ project: 'kernel', prefix: withSanitizedAddon, only: ['test/native/'] })],
+    },
+    { name: 'unit', inLanes: true, parts: [tests(unit)], again: file(unit) },
+    { name: 'lint', inLanes: true, parts: [make('lint')] },
+    { name: 'oracle', inLanes: true, parts: [make('test-oracle')] },
+    { name: 'fuzz', inLanes: true, parts: [make('fuzz', 'SECONDS=5')] },
+    { name: 'loss', obstacle: needsRoot, parts: [tests({ ...lab, only: ALONE })], again: file(lab) },
+    { name: 'vm', obstacle: needsRoot, inLanes: true, parts: [vm], again: whole(vm) },
+    { name: 'demo', obstacle: needsRoot, parts: [demo], again: whole(demo) },
+    { name: 'slow', obstacle: needsRoot, isOutside: true, parts: [tests({ ...lab, only: SLOW })] },
+    { name: 'soak', obstacle: needsRoot, isOutside: true, parts: [withKubernetes(line(node, 'dist/soak/main.js', '--minutes', '1'))] },
+    {
+      name: 'scale',
+      obstacle: needsRoot,
+      isOutside: true,
+      parts: [withKubernetes(line(node, 'dist/bench/scale/main.js', '--size', '1k'))],
+    },
+    { name: 'bench', obstacle: needsRoot, isOutside: true, parts: [line(node, 'dist/bench/main.js', '--quick')] },
+    { name: 'kernels', obstacle: needsRoot, isOutside: true, parts: [line('test/kernel/run', '--all')] },
   ]
 }
 
@@ -84,18 +105,16 @@ function shards(count: number): readonly string[] {
   return Array.from({ length: count }, (_, index) => `${index + 1}/${count}`)
 }
 
-function ofKubernetes(...line: readonly string[]): Part {
-  return (print) => withKubernetes(print, () => command(print, [node, ...line]))
-}
-
-/** What it runs is built first, from outside the namespaces: that needs the network. Two at once wait for each
+/** What the part runs is built first, from outside the namespaces: that needs the network. Two at once wait for each
  * other. */
-async function withKubernetes(print: Print, then: () => Promise<Outcome>): Promise<Outcome> {
-  const built = await command(print, [
-    ...['flock', join(tmpdir(), 'netplane-kubernetes.lock')],
-    ...[node, '--conditions=source', 'testkit/kubernetes/main.ts'],
-  ])
-  return built.failed > 0 ? built : await then()
+function withKubernetes(part: Part): Part {
+  return async (print) => {
+    const built = await command(print, [
+      ...['flock', join(tmpdir(), 'netplane-kubernetes.lock')],
+      ...[node, '--conditions=source', 'testkit/kubernetes/main.ts'],
+    ])
+    return built.failed > 0 ? built : await part(print)
+  }
 }
 
 process.exitCode = await main(process.argv.slice(2))
