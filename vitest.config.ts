@@ -6,6 +6,8 @@ import { isLong } from './test/cluster/length.ts'
 
 const resolve = { conditions: ['source'] }
 const ssr = { resolve: { conditions: ['source'] } }
+/** a run draws what the one before drew */
+const setupFiles = ['test/support/seed.ts']
 
 export default defineConfig({
   test: {
@@ -15,6 +17,7 @@ export default defineConfig({
         ssr,
         test: {
           name: 'unit',
+          setupFiles,
           include: ['test/**/*.test.ts'],
           exclude: ['test/native/**', 'test/kernel/**', 'test/apiserver/**', 'test/lab/**', 'test/cluster/**'],
           // files keep nothing in modules: a fresh worker for each would cost as much as a third of the tests
@@ -30,6 +33,7 @@ export default defineConfig({
         ssr,
         test: {
           name: 'kernel',
+          setupFiles,
           include: ['test/native/**/*.test.ts', 'test/kernel/**/*.test.ts'],
           globalSetup: 'test/kernel/own-namespace.ts',
           fileParallelism: false,
@@ -42,6 +46,7 @@ export default defineConfig({
         ssr,
         test: {
           name: 'api',
+          setupFiles,
           include: ['test/apiserver/**/*.test.ts'],
           globalSetup: 'test/kernel/own-namespace.ts',
           fileParallelism: false,
@@ -54,6 +59,7 @@ export default defineConfig({
         ssr,
         test: {
           name: 'lab',
+          setupFiles,
           include: ['test/lab/**/*.test.ts'],
           fileParallelism: false,
           testTimeout: 180_000,
@@ -65,6 +71,7 @@ export default defineConfig({
         ssr,
         test: {
           name: 'e2e',
+          setupFiles,
           include: ['test/cluster/*.test.ts', ...(isLong ? ['test/cluster/long/*.test.ts'] : [])],
           globalSetup: 'test/cluster/setup.ts',
           fileParallelism: false,

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { cgroupObstacle } from '../testkit/kubernetes/cgroups.ts'
 import { command, vitest, type VitestOptions } from './runner/commands.ts'
 import { withSanitizedAddon } from './native/sanitized.ts'
+import { SEED } from './support/seed.ts'
 import { inOwnNamespaces } from '../testkit/base/namespaces.ts'
 import { runStages, type Part, type Stage } from './runner/stages.ts'
 
@@ -65,7 +66,7 @@ function stagesIn(folder: string): readonly Stage[] {
     { name: 'unit', inLanes: true, parts: [tests(unit)], again: file(unit) },
     { name: 'lint', inLanes: true, parts: [make('lint')] },
     { name: 'oracle', inLanes: true, parts: [make('test-oracle')] },
-    { name: 'fuzz', inLanes: true, parts: [make('fuzz', 'SECONDS=5')] },
+    { name: 'fuzz', inLanes: true, parts: [make('test-fuzz')] },
     { name: 'loss', obstacle: needsRoot, parts: [tests({ ...lab, only: ALONE })], again: file(lab) },
     { name: 'vm', obstacle: needsRoot, inLanes: true, parts: [vm], again: whole(vm) },
     { name: 'demo', obstacle: needsRoot, parts: [demo], again: whole(demo) },
@@ -86,6 +87,9 @@ async function main(wanted: readonly string[]): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'netplane-test-'))
   try {
     const stages = stagesIn(folder)
+    // for all that draws: tests, fuzzers, the soak
+    process.env['SEED'] = String(SEED)
+    console.log(`seed ${SEED}`)
     return await runStages(chosenOf(stages, wanted))
   } finally {
     rmSync(folder, { recursive: true })
