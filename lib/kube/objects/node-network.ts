@@ -8,8 +8,8 @@ import { asRecord, each, inside, text, usable } from '../parse/fields.ts'
 import type { ParseInput, Raw } from '../parse/fields.ts'
 import { labelMap } from '../parse/labels.ts'
 import { fieldOr, listed, object } from '../schema/shape.ts'
-import { address, cidr, texts } from '../schema/primitives.ts'
-import { asReachable } from '../parse/special-addresses.ts'
+import { cidr, texts } from '../schema/primitives.ts'
+import { reachable } from '../parse/special-addresses.ts'
 
 export const NODE_NETWORK = { apiVersion: 'netplane.io/v3', kind: 'NodeNetwork' } as const
 
@@ -21,7 +21,7 @@ const BLOCKS = 4096
 export const nodeNetworkSpec = object({
   addresses: listed(
     'Where other nodes reach it, the first of each family before others: the InternalIPs of the Node, of a family without any its ExternalIPs.',
-    address,
+    reachable,
     { most: MANY },
   ),
   podCIDRs: listed('Ranges that the cluster has given to it for its pods.', cidr, { most: MANY }),
@@ -34,7 +34,7 @@ export const nodeNetworkSpec = object({
 export function parseNodeNetwork(input: ParseInput): NodeNetwork {
   const spec = inside(input.raw, 'spec', (raw) => ({
     addresses: usable(raw, 'addresses', {
-      read: asReachable,
+      read: reachable.read,
       refuse: (error) => {
         input.refuse(error.under('spec'))
       },
