@@ -3,11 +3,14 @@
  * real cluster). Layer: test. */
 import { defineConfig } from 'vitest/config'
 import { isLong } from './test/cluster/length.ts'
+import { HANG_MS } from './testkit/base/hang.ts'
 
 const resolve = { conditions: ['source'] }
 const ssr = { resolve: { conditions: ['source'] } }
 /** a run draws what the one before drew */
 const setupFiles = ['test/support/seed.ts']
+/** what a test waits for comes at once, or on a busy machine later: only what hangs is given up */
+const patience = { poll: { timeout: HANG_MS } }
 
 export default defineConfig({
   test: {
@@ -24,8 +27,10 @@ export default defineConfig({
           isolate: false,
           // some wait for their own timers most of the time
           maxWorkers: 3,
-          // thousands of random cases take a second of an idle CPU
-          testTimeout: 30_000,
+          // longer than a wait, which says what did not come; thousands of random cases take a second of an idle CPU
+          testTimeout: 2 * HANG_MS,
+          hookTimeout: 2 * HANG_MS,
+          expect: patience,
         },
       },
       {
@@ -39,6 +44,7 @@ export default defineConfig({
           fileParallelism: false,
           testTimeout: 60_000,
           hookTimeout: 60_000,
+          expect: patience,
         },
       },
       {
@@ -52,6 +58,7 @@ export default defineConfig({
           fileParallelism: false,
           testTimeout: 120_000,
           hookTimeout: 120_000,
+          expect: patience,
         },
       },
       {
@@ -64,6 +71,7 @@ export default defineConfig({
           fileParallelism: false,
           testTimeout: 180_000,
           hookTimeout: 180_000,
+          expect: patience,
         },
       },
       {
@@ -77,6 +85,7 @@ export default defineConfig({
           fileParallelism: false,
           testTimeout: 180_000,
           hookTimeout: 180_000,
+          expect: patience,
         },
       },
     ],
