@@ -15,9 +15,10 @@ import { packageRoot } from '#lib/base/os/package.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { kubernetesPrograms } from '../../testkit/kubernetes/build/programs.ts'
 import { LoopbackCluster } from '../../testkit/kubernetes/loopback-cluster.ts'
+import { HANG_MS } from '../../testkit/base/hang.ts'
 
 const BUILD_MS = 30 * 60_000
-const SOON = { timeoutMs: 10_000, everyMs: 20 }
+const SOON = { timeoutMs: HANG_MS, everyMs: 20 }
 const INSTALLATION: Named = { apiVersion: 'operator.netplane.io/v1', kind: 'Installation', name: 'default' }
 const ROLE: Named = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', name: 'netplane-node' }
 const AGENTS: Named = { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace: 'netplane-system', name: 'netplane-node' }
@@ -81,9 +82,7 @@ test('an Installation of Standard mode is refused by its field, and makes nothin
   )
   expect(made?.metadata.generation).toBe(1)
   const message = 'spec.netplaneNetwork.linuxDataplane: must be BPF: this version has no Standard mode'
-  await expect
-    .poll(() => conditionsOf('network'), { timeout: 10_000 })
-    .toContainEqual(expect.objectContaining({ type: 'Degraded', message }))
+  await expect.poll(() => conditionsOf('network')).toContainEqual(expect.objectContaining({ type: 'Degraded', message }))
   expect(await found(AGENTS)).toBeUndefined()
 })
 
@@ -100,7 +99,7 @@ test('no agents come where a manifest has made some', async () => {
   await client.patch(INSTALLATION, { spec: { netplaneNetwork: { linuxDataplane: 'BPF' } } }, { type: 'merge' })
   const message = 'DaemonSet kube-system/netplane-node runs agents of another installation: two would want each node'
   const said = expect.objectContaining({ type: 'Degraded', reason: 'OtherInstallation', message }) as unknown
-  await expect.poll(() => conditionsOf('network'), { timeout: 10_000 }).toContainEqual(said)
+  await expect.poll(() => conditionsOf('network')).toContainEqual(said)
   expect(await found(AGENTS)).toBeUndefined()
   // of another's account nothing is taken either: the next test's is there before the agents come
   await client.create(
@@ -113,14 +112,12 @@ test('an object that another client has made is left as it is, its owner named, 
   const name = 'ClusterRole netplane-node'
   const message = `${name}: ${name} belongs to terraform; with the label app.kubernetes.io/managed-by: netplane-operator it is ours`
   const said = { type: 'Degraded', status: 'True', reason: 'BelongsToAnother', message }
-  await expect.poll(() => conditionsOf('network'), { timeout: 10_000 }).toContainEqual(expect.objectContaining(said))
+  await expect.poll(() => conditionsOf('network')).toContainEqual(expect.objectContaining(said))
   expect((await found(ROLE))?.['rules'] ?? []).toEqual([])
   expect(await found(AGENTS)).toBeUndefined()
   await client.patch(ROLE, { metadata: { labels: { 'app.kubernetes.io/managed-by': 'netplane-operator' } } }, { type: 'merge' })
-  await expect.poll(async () => (await found(ROLE))?.['rules'] ?? [], { timeout: 10_000 }).not.toEqual([])
-  await expect
-    .poll(() => conditionsOf('network'), { timeout: 10_000 })
-    .toContainEqual(expect.objectContaining({ type: 'Degraded', status: 'False' }))
+  await expect.poll(async () => (await found(ROLE))?.['rules'] ?? []).not.toEqual([])
+  await expect.poll(() => conditionsOf('network')).toContainEqual(expect.objectContaining({ type: 'Degraded', status: 'False' }))
 })
 
 test('an Installation makes the agents of every node', async () => {
@@ -132,14 +129,14 @@ test('a status says what is waited for, of the generation that it is about', asy
   const about = { observedGeneration: 2 }
   // no controller of DaemonSets runs here
   await expect
-    .poll(() => conditionsOf('network'), { timeout: 10_000 })
+    .poll(() => conditionsOf('network'))
     .toMatchObject([
       { type: 'Available', status: 'False', reason: 'NotObserved', ...about },
       { type: 'Progressing', status: 'True', ...about },
       { type: 'Degraded', status: 'False', ...about },
     ])
   await expect
-    .poll(async () => at(await found(INSTALLATION), 'status', 'conditions'), { timeout: 10_000 })
+    .poll(async () => at(await found(INSTALLATION), 'status', 'conditions'))
     .toMatchObject([{ type: 'Available', status: 'False', ...about }, {}, {}])
 })
 
@@ -165,9 +162,7 @@ test('the Installation’s status has every default, its spec none', async () =>
     provider: 'Generic',
     cni: { type: 'Netplane', binDir: '/opt/cni/bin', confDir: '/etc/cni/net.d' },
   }
-  await expect
-    .poll(async () => at(await found(INSTALLATION), 'status'), { timeout: 10_000 })
-    .toMatchObject({ observedGeneration: 2, computed })
+  await expect.poll(async () => at(await found(INSTALLATION), 'status')).toMatchObject({ observedGeneration: 2, computed })
   expect(at(await found(INSTALLATION), 'spec', 'cni')).toBeUndefined()
 })
 
@@ -181,7 +176,7 @@ test('a pool is made once, and an administrator’s change of it stays', async (
   await client.patch(pool, { spec: { natOutgoing: true } }, { type: 'merge' })
   await client.patch(INSTALLATION, { spec: { nodeUpdateStrategy: { maxUnavailable: '10%' } } }, { type: 'merge' })
   const maxUnavailable = async (): Promise<unknown> => at(await found(AGENTS), 'spec', 'updateStrategy', 'rollingUpdate', 'maxUnavailable')
-  await expect.poll(maxUnavailable, { timeout: 10_000 }).toBe('10%')
+  await expect.poll(maxUnavailable).toBe('10%')
   expect(at(await found(pool), 'spec', 'natOutgoing')).toBe(true)
 })
 
@@ -194,7 +189,7 @@ test('an object with the annotation is left as others make it, until that goes',
   await new Promise((resolve) => setTimeout(resolve, 3000))
   expect(await grace()).toBe(77)
   await ignore(null)
-  await expect.poll(grace, { timeout: 10_000 }).toBe(10)
+  await expect.poll(grace).toBe(10)
 })
 
 test('a deleted object, and a label of ours that was taken away, are put back within 2 s', async () => {
@@ -214,18 +209,14 @@ test('the endpoint of the config map is in the agents’ pods, and stays there w
   const put = (data: Readonly<Record<string, string>>): Promise<unknown> =>
     client.apply(asApiObject({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: map.namespace, name: map.name }, data }))
   await put({ CLUSTER_SERVICE_HOST: 'api.internal', CLUSTER_SERVICE_PORT: '6443' })
-  await expect.poll(hosts, { timeout: 10_000 }).toBe('api.internal')
+  await expect.poll(hosts).toBe('api.internal')
   await put({ CLUSTER_SERVICE_HOST: 'https://api', CLUSTER_SERVICE_PORT: '6443' })
   const message =
     'config map netplane-operator/cluster-services-endpoint: data.CLUSTER_SERVICE_HOST must be a name or an address, without https://'
-  await expect
-    .poll(() => conditionsOf('network'), { timeout: 10_000 })
-    .toContainEqual(expect.objectContaining({ type: 'Degraded', message }))
+  await expect.poll(() => conditionsOf('network')).toContainEqual(expect.objectContaining({ type: 'Degraded', message }))
   expect(await hosts()).toBe('api.internal')
   await client.delete(map, {})
-  await expect
-    .poll(() => conditionsOf('network'), { timeout: 10_000 })
-    .toContainEqual(expect.objectContaining({ type: 'Degraded', status: 'False' }))
+  await expect.poll(() => conditionsOf('network')).toContainEqual(expect.objectContaining({ type: 'Degraded', status: 'False' }))
   expect(await hosts()).toBe('api.internal')
 })
 

@@ -12,6 +12,7 @@ import { killPid } from '../../lab/processes/process.ts'
 import { podNamed } from '../../lab/network/topology.ts'
 import { request } from '../../lab/traffic/traffic.ts'
 import { waitFor } from '../../lab/wait.ts'
+import { HANG_MS } from '../../testkit/base/hang.ts'
 import { Manifests, node, pod, TWO_NODES } from './cluster.ts'
 import { machine, traces } from './machine.ts'
 
@@ -194,7 +195,7 @@ describe('down', () => {
     const theirs = spawn('ip', ['netns', 'exec', 'nplab-tbusy-client', 'sleep', '1001'])
     try {
       await waitFor(() => (readFileSync(`/proc/${theirs.pid ?? 0}/cmdline`, 'utf8').startsWith('sleep') ? true : undefined), {
-        timeoutMs: 5000,
+        timeoutMs: HANG_MS,
       })
       const leftovers = await lab.down()
       expect(leftovers).toEqual([

@@ -37,7 +37,7 @@ test('metrics are made once, however often their port is refused, given up and h
   ports.configure(wants(true))
   await expect.poll(() => made).toBe(1)
   await new Promise((resolve) => holder.close(resolve))
-  await expect.poll(status, { timeout: 5000 }).toBe(200)
+  await expect.poll(status).toBe(200)
   ports.configure(wants(false))
   await expect.poll(status).toBeUndefined()
   ports.configure(wants(true))

@@ -18,8 +18,8 @@ const BOTH = { addresses: ['192.0.2.1', '2001:db8::1'] }
 const SELF = node('n1', { addresses: ['192.0.2.1'], podCIDRs: ['10.1.1.0/24'] })
 const WEB = service('web', { clusterIPs: ['10.96.0.7'] })
 const CONFIG = { cgroupV2Path: '/a/cgroup', bpfKubeProxyHealthzPort: 0, bpfProxyIptablesCleanupEnabled: false }
-/** They listen at once, and watch a directory: everything happens in less. */
-const SOON = { timeout: 10_000, interval: 5 }
+/** They listen at once, and watch a directory. */
+const SOON = { interval: 5 }
 
 let folder: string
 let kernel: FakeKernel

@@ -14,7 +14,7 @@ import { makeNode } from './node.ts'
 const NODE = { v4: '192.0.2.1', v6: 'fd00:2::1' }
 const OUTSIDE = { v4: '192.0.2.66', v6: 'fd00:2::66' }
 const INTRUSIONS = intrusions(NODE, OUTSIDE)
-const SOON = { timeout: 10_000, interval: 50 }
+const SOON = { interval: 50 }
 
 let machine: ScratchNode
 let outside: ChildProcess

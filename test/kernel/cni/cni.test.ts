@@ -77,7 +77,7 @@ describe('ADD', () => {
     await of.ready()
     const answer = of.beginAdd({ pod: 'ghost', id: 'early' })
     // the listener, and the client that waits
-    await expect.poll(() => of.machine.sh('grep -c cni.sock /proc/net/unix').trim(), { timeout: 5000 }).toBe('2')
+    await expect.poll(() => of.machine.sh('grep -c cni.sock /proc/net/unix').trim()).toBe('2')
     expect(refusalOf(of.add({ pod: 'ghost', id: 'late' }, { timeoutSeconds: 1 }))).toContain('no source has Pod default/ghost')
     await expect
       .poll(answer, { timeout: 2000 })
@@ -97,12 +97,12 @@ describe('ADD', () => {
     const agent = await of.ready()
     const answer = of.beginAdd({ pod: 'ghost' })
     // the listener, and the client that waits; a later call is handled after it
-    await expect.poll(() => of.machine.sh('grep -c cni.sock /proc/net/unix').trim(), { timeout: 5000 }).toBe('2')
+    await expect.poll(() => of.machine.sh('grep -c cni.sock /proc/net/unix').trim()).toBe('2')
     expect(of.add({ pod: 'a' }).status).toBe(0)
     const began = performance.now()
     expect(await agent.stop()).toBe(0)
     expect(performance.now() - began).toBeLessThan(2000)
-    await expect.poll(answer, { timeout: 5000 }).toMatchObject({ status: 1, output: { code: 11, msg: 'the agent of this node stops' } })
+    await expect.poll(answer).toMatchObject({ status: 1, output: { code: 11, msg: 'the agent of this node stops' } })
     expect(of.saved()).toEqual(['a-1.json'])
   })
 
@@ -117,7 +117,7 @@ describe('ADD', () => {
     expect(ips(of.add({ pod: 'a', id: 'old', uid: 'u1' }, { timeoutSeconds: 5 }))).toContain('10.1.1.1/32')
     expect(answer()).toBeUndefined()
     of.machine.put('pods.json', [waitingPod('a', { uid: 'u2' })])
-    await expect.poll(answer, { timeout: 10_000 }).toMatchObject({ status: 0 })
+    await expect.poll(answer).toMatchObject({ status: 0 })
     expect(of.saved()).toEqual(['waits.json'])
   })
 
@@ -142,7 +142,7 @@ describe('ADD', () => {
       return await Promise.resolve(ips(of.call('ADD', { pod: 'c' }))[0] ?? '')
     }
     of.makeNetns({ pod: 'c' })
-    await expect.poll(chosen, { timeout: 10_000 }).toMatch(/^10\.4\.0\./)
+    await expect.poll(chosen).toMatch(/^10\.4\.0\./)
     expect([own, ofNamespace].map((outcome) => ips(outcome)[0])).toEqual([
       expect.stringMatching(/^10\.2\.0\./),
       expect.stringMatching(/^10\.3\.0\./),
@@ -166,7 +166,7 @@ describe('ADD', () => {
       of.machine.sh(`${sender} >/dev/null 2>&1 & echo $!`)
       expect(of.add({ pod: name }).status).toBe(0)
     }
-    await expect.poll(() => datagrams('open'), { timeout: 5000 }).toBeGreaterThan(10)
+    await expect.poll(() => datagrams('open')).toBeGreaterThan(10)
     expect(datagrams('closed')).toBe(0)
   })
 })
@@ -221,7 +221,7 @@ describe('addresses of another plugin', () => {
     const del = (): string => refusalOf(of.call('DEL', { pod: 'a' }, slow))
     expect(del()).toBe('11: another plugin is still giving it addresses')
     const asked = (): readonly string[] => readFileSync(calls, 'utf8').trim().split('\n')
-    await expect.poll(asked, { timeout: 10_000 }).toEqual(['ADD', 'DEL', 'DEL'])
+    await expect.poll(asked).toEqual(['ADD', 'DEL', 'DEL'])
     expect([of.call('DEL', { pod: 'a' }, slow).status, of.saved()]).toEqual([0, []])
   })
 
@@ -235,7 +235,7 @@ describe('addresses of another plugin', () => {
     // the manifest has no uid: it tells no sandbox from another
     const later = { pod: 'a', id: 'later', uid: 'u2' }
     const early = of.beginAdd({ pod: 'a', id: 'early', uid: 'u1' }, slow)
-    await expect.poll(() => existsSync(begun), { timeout: 5000 }).toBe(true)
+    await expect.poll(() => existsSync(begun)).toBe(true)
     const began = performance.now()
     expect(of.add(later).status).toBe(0)
     expect(performance.now() - began).toBeLessThan(3500)
@@ -296,13 +296,10 @@ describe('DEL', () => {
     const answer = of.beginAdd({ pod: 'ghost' })
     const began = performance.now()
     await expect
-      .poll(
-        () => {
-          expect(of.call('DEL', { pod: 'ghost' })).toEqual({ status: 0, output: {} })
-          return answer()
-        },
-        { timeout: 5000 },
-      )
+      .poll(() => {
+        expect(of.call('DEL', { pod: 'ghost' })).toEqual({ status: 0, output: {} })
+        return answer()
+      })
       .toMatchObject({ status: 1, output: { code: 11, msg: 'ghost-1 is deleted already' } })
     expect(performance.now() - began).toBeLessThan(5000)
     expect([of.saved(), of.machine.sh('ip -br link')]).toEqual([[], expect.not.stringContaining(host('ghost'))])
@@ -363,7 +360,7 @@ describe('GC and STATUS', () => {
     await next.event('cni.listening')
     expect(refusalOf(status())).toMatch(/^50: .*: starting/)
     await next.event('dataplane.ready')
-    await expect.poll(status, { timeout: 10_000 }).toEqual({ status: 0, output: {} })
+    await expect.poll(status).toEqual({ status: 0, output: {} })
     expect(status()).toEqual({ status: 0, output: {} })
     // each once, however often it was asked
     const told = (): unknown[] => next.events('cni.status-changed').map((line) => line['told'])
@@ -373,7 +370,7 @@ describe('GC and STATUS', () => {
       status()
       return told().at(-1)
     }
-    await expect.poll(ask, { timeout: 5000 }).toBe('ready')
+    await expect.poll(ask).toBe('ready')
     expect(new Set(told()).size).toBe(told().length)
     expect(of.call('VERSION', { pod: 'x' }).output).toMatchObject({ supportedVersions: ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] })
   })

@@ -278,7 +278,7 @@ describe('kinds that the server does not have', () => {
     await using source = await run().untilSynced()
     fake.put(POLICIES, policy('p'))
     fake.groups.set('netplane.io/v3', ['globalnetworkpolicies'])
-    await source.untilThere('GlobalNetworkPolicy/p', 10_000)
+    await source.untilThere('GlobalNetworkPolicy/p')
     expect(source.synced).toBe(1)
     expect(fake.requests.filter((path) => path.startsWith('/apis/netplane.io/v3/tiers'))).toEqual([])
   })
@@ -310,7 +310,7 @@ describe('kinds that the server does not have', () => {
     expect(source.objects.has('GlobalNetworkPolicy/p')).toBe(true)
     fake.groups.delete('netplane.io/v3')
     fake.fault = () => false
-    await source.untilGone('GlobalNetworkPolicy/p', 10_000)
+    await source.untilGone('GlobalNetworkPolicy/p')
   })
 })
 
