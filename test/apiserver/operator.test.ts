@@ -16,6 +16,7 @@ import { waitFor } from '../../lab/wait.ts'
 import { kubernetesPrograms } from '../../testkit/kubernetes/build/programs.ts'
 import { LoopbackCluster } from '../../testkit/kubernetes/loopback-cluster.ts'
 import { HANG_MS } from '../../testkit/base/hang.ts'
+import { put } from './definitions.ts'
 
 const BUILD_MS = 30 * 60_000
 const SOON = { timeoutMs: HANG_MS, everyMs: 20 }
@@ -32,7 +33,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'netplane-operator-'))
   cluster = await LoopbackCluster.start({ programs: await kubernetesPrograms(), folder })
   client = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
-  await client.create(asApiObject({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'netplane-operator' } }))
+  await put(client, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'netplane-operator' } })
   operator = start()
 }, BUILD_MS)
 
@@ -76,11 +77,8 @@ async function conditionsOf(component: string): Promise<readonly unknown[]> {
 
 test('an Installation of Standard mode is refused by its field, and makes nothing', async () => {
   const spec = { netplaneNetwork: { linuxDataplane: 'Standard', ipPools: [{ cidr: '10.28.0.0/16', natOutgoing: 'Disabled' }] } }
-  const made = await waitFor(
-    () => client.create(asApiObject({ ...INSTALLATION, metadata: { name: 'default' }, spec })).catch(() => undefined),
-    SOON,
-  )
-  expect(made?.metadata.generation).toBe(1)
+  await put(client, { ...INSTALLATION, metadata: { name: 'default' }, spec })
+  expect((await found(INSTALLATION))?.metadata.generation).toBe(1)
   const message = 'spec.netplaneNetwork.linuxDataplane: must be BPF: this version has no Standard mode'
   await expect.poll(() => conditionsOf('network')).toContainEqual(expect.objectContaining({ type: 'Degraded', message }))
   expect(await found(AGENTS)).toBeUndefined()
@@ -90,21 +88,17 @@ test('no agents come where a manifest has made some', async () => {
   const manifest = { ...AGENTS, namespace: 'kube-system' }
   const labels = { app: 'x' }
   const template = { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'i' }] } }
-  await client.create(
-    asApiObject({
-      ...{ apiVersion: 'apps/v1', kind: 'DaemonSet', spec: { selector: { matchLabels: labels }, template } },
-      metadata: { namespace: 'kube-system', name: AGENTS.name, labels: { 'app.kubernetes.io/part-of': 'netplane' } },
-    }),
-  )
+  await put(client, {
+    ...{ apiVersion: 'apps/v1', kind: 'DaemonSet', spec: { selector: { matchLabels: labels }, template } },
+    metadata: { namespace: 'kube-system', name: AGENTS.name, labels: { 'app.kubernetes.io/part-of': 'netplane' } },
+  })
   await client.patch(INSTALLATION, { spec: { netplaneNetwork: { linuxDataplane: 'BPF' } } }, { type: 'merge' })
   const message = 'DaemonSet kube-system/netplane-node runs agents of another installation: two would want each node'
   const said = expect.objectContaining({ type: 'Degraded', reason: 'OtherInstallation', message }) as unknown
   await expect.poll(() => conditionsOf('network')).toContainEqual(said)
   expect(await found(AGENTS)).toBeUndefined()
   // of another's account nothing is taken either: the next test's is there before the agents come
-  await client.create(
-    asApiObject({ ...ROLE, metadata: { name: ROLE.name, labels: { 'app.kubernetes.io/managed-by': 'terraform' } }, rules: [] }),
-  )
+  await put(client, { ...ROLE, metadata: { name: ROLE.name, labels: { 'app.kubernetes.io/managed-by': 'terraform' } }, rules: [] })
   await client.delete(manifest, {})
 })
 
@@ -206,11 +200,11 @@ test('a deleted object, and a label of ours that was taken away, are put back wi
 test('the endpoint of the config map is in the agents’ pods, and stays there while the map is wrong or gone', async () => {
   const map: Named = { apiVersion: 'v1', kind: 'ConfigMap', namespace: 'netplane-operator', name: 'cluster-services-endpoint' }
   const hosts = async (): Promise<string> => /"CLUSTER_SERVICE_HOST","value":"([^"]*)"/.exec(JSON.stringify(await found(AGENTS)))?.[1] ?? ''
-  const put = (data: Readonly<Record<string, string>>): Promise<unknown> =>
+  const putEndpoint = (data: Readonly<Record<string, string>>): Promise<unknown> =>
     client.apply(asApiObject({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: map.namespace, name: map.name }, data }))
-  await put({ CLUSTER_SERVICE_HOST: 'api.internal', CLUSTER_SERVICE_PORT: '6443' })
+  await putEndpoint({ CLUSTER_SERVICE_HOST: 'api.internal', CLUSTER_SERVICE_PORT: '6443' })
   await expect.poll(hosts).toBe('api.internal')
-  await put({ CLUSTER_SERVICE_HOST: 'https://api', CLUSTER_SERVICE_PORT: '6443' })
+  await putEndpoint({ CLUSTER_SERVICE_HOST: 'https://api', CLUSTER_SERVICE_PORT: '6443' })
   const message =
     'config map netplane-operator/cluster-services-endpoint: data.CLUSTER_SERVICE_HOST must be a name or an address, without https://'
   await expect.poll(() => conditionsOf('network')).toContainEqual(expect.objectContaining({ type: 'Degraded', message }))
