@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createServer } from 'node:net'
 import { expect, test } from 'vitest'
-import { parsePort } from '#lib/base/ip.ts'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import { Metrics } from '#lib/obs/metrics.ts'
 import { defaultConfig, type Config } from '#agent/config/config.ts'
 import { HttpServers } from '#agent/http/servers.ts'
+import { freePort } from '../../support/free-port.ts'
 
 test('metrics are made once, however often their port is refused, given up and had again', async () => {
   const holder = createServer()
-  await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve))
-  const address = holder.address()
-  const port = parsePort(typeof address === 'object' && address !== null ? address.port : 0)
+  const port = await freePort()
+  await new Promise<void>((resolve) => holder.listen(port, '127.0.0.1', resolve))
   let made = 0
   await using ports = new HttpServers({
     ...{ options: { healthPort: 0, metricsPort: undefined }, health: new Health(() => 0), log: silentLog },
