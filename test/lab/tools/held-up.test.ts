@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What has arrived is never told as lost, however long the tool itself was held up before it could read it. */
+import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { describe, expect, test } from 'vitest'
+import { probeText } from '../../../lab/tools/probes.ts'
 import type { Order } from '../../../lab/tools/protocol.ts'
 import { serve, startTool, type HeldUp } from './held-up.ts'
 
@@ -29,6 +31,14 @@ async function order({ child }: HeldUp, what: Order): Promise<unknown> {
   child.stdin?.write(`${JSON.stringify(what)}\n`)
   const chunks: unknown[] = await once(child.stdout, 'data')
   return JSON.parse(String(chunks[0]))
+}
+
+async function freePort(): Promise<number> {
+  const socket = createSocket('udp6').bind(0)
+  await once(socket, 'listening')
+  const { port } = socket.address()
+  socket.close()
+  return port
 }
 
 const ask = { do: 'ask', count: 1, timeoutMs: TIMEOUT_MS, payload: 16, reply: 0 } as const
@@ -85,6 +95,22 @@ test.each(['tcp', 'udp'])('a %s stream that is held up while it waits for its la
   await flow.held()
   ended.resolve(undefined)
   expect(await result).toMatchObject({ streams: [{ lost: 0 }] })
+})
+
+test('a held-up sink that is ended counts what came meanwhile', async () => {
+  const port = await freePort()
+  using sink = startTool(['datagram-sink', '--listen', String(port)], HELD_MS)
+  if (sink.child.stdout !== null) await once(sink.child.stdout, 'data')
+  const result = lastLine(sink)
+  await holdUpTool(sink)
+  const socket = createSocket('udp4')
+  for (let seq = 0; seq < 100; seq++)
+    await new Promise((sent) => {
+      socket.send(probeText({ id: 'a', seq, at: 1 }), port, '127.0.0.1', sent)
+    })
+  socket.close()
+  sink.child.kill('SIGTERM')
+  expect(await result).toMatchObject({ runs: { a: [[0, 99, 1, 1]] } })
 })
 
 test.each(['tcp', 'udp'])('%s: silence is a timeout, at its time', async (proto) => {
