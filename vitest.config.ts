@@ -8,7 +8,7 @@ import { HANG_MS } from './testkit/base/hang.ts'
 const resolve = { conditions: ['source'] }
 const ssr = { resolve: { conditions: ['source'] } }
 /** a run draws what the one before drew */
-const setupFiles = ['test/support/seed.ts']
+const setupFiles = ['test/support/steady/seed.ts']
 /** what a test waits for comes at once, or on a busy machine later: only what hangs is given up */
 const patience = { poll: { timeout: HANG_MS } }
 

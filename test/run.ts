@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { cgroupObstacle } from '../testkit/kubernetes/cgroups.ts'
 import { command, vitest, type VitestOptions } from './runner/commands.ts'
 import { withSanitizedAddon } from './native/sanitized.ts'
-import { SEED } from './support/seed.ts'
+import { SEED } from './support/steady/seed.ts'
 import { inOwnNamespaces } from '../testkit/base/namespaces.ts'
 import { runStages, type Part, type Stage } from './runner/stages.ts'
 

@@ -3,7 +3,7 @@
 import { createSocket } from 'node:dgram'
 import { connect } from 'node:net'
 import type { Endpoint } from './address.ts'
-import { deadline } from './deadline.ts'
+import { deadline } from '../deadline.ts'
 
 export interface Exchange {
   readonly to: Endpoint

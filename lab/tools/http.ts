@@ -5,7 +5,7 @@
  * http [--wait-ms N] URL. Exit 0: status 200; 1: another status (body on standard output); 2: no answer. */
 import { parseArgs } from 'node:util'
 import { longer } from '../slowness.ts'
-import { within } from './deadline.ts'
+import { within } from '../deadline.ts'
 
 const { values, positionals } = parseArgs({ options: { 'wait-ms': { type: 'string', default: '0' } }, allowPositionals: true })
 const end = performance.now() + Number(values['wait-ms'])

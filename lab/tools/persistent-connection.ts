@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { Endpoint } from './address.ts'
-import { within } from './deadline.ts'
+import { within } from '../deadline.ts'
 import type { Outcome } from './protocol.ts'
 import { parseAnswer } from './results.ts'
 

@@ -10,7 +10,7 @@ import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { parseArgs } from 'node:util'
 import { parseEndpoint, type Endpoint } from './address.ts'
-import { within } from './deadline.ts'
+import { within } from '../deadline.ts'
 import type { CollideResult } from './results.ts'
 
 const { values } = parseArgs({

@@ -7,7 +7,7 @@
 import { createInterface } from 'node:readline'
 import { setTimeout } from 'node:timers/promises'
 import { parseEndpoint } from './address.ts'
-import { within } from './deadline.ts'
+import { within } from '../deadline.ts'
 import { exchange } from './exchange.ts'
 import { PersistentConnection } from './persistent-connection.ts'
 import { isOrder, type Ask, type Order, type Outcome } from './protocol.ts'

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { play } from './frames/play.ts'
 import { HELPERS, packetRunner, setUpNamespace } from '../../testkit/packets/runner.ts'
 import type { Features, PacketRunner } from '../../testkit/packets/runner.ts'
-import { SEED } from '../support/seed.ts'
+import { SEED } from '../support/steady/seed.ts'
 
 const FRAMES = Number(process.env['FRAMES'] ?? 10_000)
 const NEWEST: Features = { redirectPeer: true, redirectNeigh: true, coarseClock: true, jiffies: true, netnsCookies: true }

@@ -8,7 +8,7 @@ import { packageRoot } from '#lib/base/os/package.ts'
 import { listAt, textAt } from '../../lab/raw.ts'
 import { Lab } from '../../lab/lab.ts'
 import { relayInspector } from '../../lab/processes/inspector.ts'
-import { freePort } from '../support/free-port.ts'
+import { freePort } from '../../testkit/base/free-port.ts'
 import { Manifests, node } from './cluster.ts'
 
 const ENTRY = join(packageRoot(), 'dist/agent/main.js')

@@ -5,7 +5,7 @@ import { Health } from '#lib/obs/health.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import { Listeners, type Listener } from '#agent/http/listeners.ts'
 import { FakeClock } from '../../support/fakes/fake-clock.ts'
-import { freePort } from '../../support/free-port.ts'
+import { freePort } from '../../../testkit/base/free-port.ts'
 
 function setup() {
   const clock = new FakeClock()

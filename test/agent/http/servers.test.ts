@@ -6,7 +6,7 @@ import { silentLog } from '#lib/obs/log.ts'
 import { Metrics } from '#lib/obs/metrics.ts'
 import { defaultConfig, type Config } from '#agent/config/config.ts'
 import { HttpServers } from '#agent/http/servers.ts'
-import { freePort } from '../../support/free-port.ts'
+import { freePort } from '../../../testkit/base/free-port.ts'
 
 test('metrics are made once, however often their port is refused, given up and had again', async () => {
   const holder = createServer()

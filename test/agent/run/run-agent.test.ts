@@ -11,7 +11,7 @@ import { runAgent } from '#agent/run/run-agent.ts'
 import { felixConfiguration, node, pod, service, slice, type Manifest } from '../../support/build.ts'
 import { FakeKernel } from '../../support/fakes/fake-kernel.ts'
 import { ListLog } from '../../support/fakes/list-log.ts'
-import { freePort } from '../../support/free-port.ts'
+import { freePort } from '../../../testkit/base/free-port.ts'
 
 const ETH0 = { index: 2, name: 'eth0', addresses: [{ addr: '192.0.2.1', bits: 24 }] }
 const BOTH = { addresses: ['192.0.2.1', '2001:db8::1'] }

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { isObject } from '#lib/base/object.ts'
 import { packageRoot } from '#lib/base/os/package.ts'
-import { freePort } from '../../support/free-port.ts'
+import { freePort } from '../../../testkit/base/free-port.ts'
 import { lcg } from '../../support/lcg.ts'
 
 const TOOL = join(packageRoot(), 'build/sanitized/traffic')

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { workloadInterface } from '#lib/model/pod.ts'
 import { onlyFrom } from '../agent/manifests.ts'
 import { links } from '../agent/node.ts'
-import { withinBestOfThree } from '../../support/best-of.ts'
+import { withinBestOfThree } from '../../support/steady/best-of.ts'
 import { CniNode, ips, refusalOf, waitingPod, type Outcome } from './node.ts'
 
 let of: CniNode

@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ApiServer } from '#lib/api/connection/server.ts'
-import { freePort } from '../../support/free-port.ts'
+import { freePort } from '../../../testkit/base/free-port.ts'
 
 type Raw = Readonly<Record<string, unknown>>
 

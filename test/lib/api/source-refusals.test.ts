@@ -2,7 +2,7 @@
 /** What a server that can be reached refuses: which other one is asked, and when again. Layer: test. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { until } from '../../../testkit/base/until.ts'
-import { withinBestOfThree } from '../../support/best-of.ts'
+import { withinBestOfThree } from '../../support/steady/best-of.ts'
 import { FakeServer, refuse, service } from './fake-server.ts'
 import { SourceRun } from './source-run.ts'
 

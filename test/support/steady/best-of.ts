@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Limits of time, on a machine that may stand still for a second or two. Layer: test. */
 
-/** `act` does it once and says how many ms it took. It is done up to three times, until it has taken less than the limit:
- * what is slow by itself is so each time. Throws with all times when none was; tells of a first one that was late. */
+/** `act` does it once and says how many ms it took. It is done up to three times, until it has taken less than the
+ * limit: what is slow by itself is so each time. Throws with all times when none was; tells of a first one that was
+ * late. */
 export async function withinBestOfThree(limitMs: number, act: (tries: number) => Promise<number>): Promise<void> {
   const times: number[] = []
   while (times.length < 3) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Ports for servers that begin to listen later, or once more. Layer: test. */
+/** Ports for servers that begin to listen later, or once more. Layer: testkit. */
 import { createServer } from 'node:net'
 import { threadId } from 'node:worker_threads'
 import { parsePort, type Port } from '#lib/base/ip.ts'
 
-/** The kernel gives none below 32768 to connections, and to servers that want any: what is free stays so. Each worker has
- * some of its own. */
+/** The kernel gives none below 32768 to connections, and to servers that want any: what is free stays so. Each worker
+ * has some of its own. */
 const [FIRST, EACH, WORKERS] = [12_000, 200, 80]
 let asked = 0
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Deadlines of a process that may be held up. */
 import { expect, test } from 'vitest'
-import { deadline, within } from '../../../lab/tools/deadline.ts'
-import { holdUp } from './held-up.ts'
+import { deadline, within } from '../../lab/deadline.ts'
+import { holdUp } from './tools/held-up.ts'
 
 /** Resolves with how long it took. */
 function elapsed(ms: number): Promise<number> {
