@@ -3,11 +3,16 @@
  * real cluster). Layer: test. */
 import { defineConfig } from 'vitest/config'
 import { isLong } from './test/cluster/length.ts'
+import { HANG_MS } from './testkit/base/hang.ts'
 
 /** a failed comparison of texts is told whole: of a run elsewhere it is all there is */
 const chaiConfig = { truncateThreshold: 0 }
 const resolve = { conditions: ['source'] }
 const ssr = { resolve: { conditions: ['source'] } }
+/** a run draws what the one before drew */
+const setupFiles = ['test/support/steady/seed.ts']
+/** what a test waits for comes at once, or on a busy machine later: only what hangs is given up */
+const patience = { poll: { timeout: HANG_MS } }
 
 export default defineConfig({
   test: {
@@ -18,14 +23,17 @@ export default defineConfig({
         test: {
           chaiConfig,
           name: 'unit',
+          setupFiles,
           include: ['test/**/*.test.ts'],
           exclude: ['test/native/**', 'test/kernel/**', 'test/apiserver/**', 'test/lab/**', 'test/cluster/**'],
           // files keep nothing in modules: a fresh worker for each would cost as much as a third of the tests
           isolate: false,
           // some wait for their own timers most of the time
           maxWorkers: 3,
-          // thousands of random cases take a second of an idle CPU
-          testTimeout: 30_000,
+          // longer than a wait, which says what did not come; thousands of random cases take a second of an idle CPU
+          testTimeout: 2 * HANG_MS,
+          hookTimeout: 2 * HANG_MS,
+          expect: patience,
         },
       },
       {
@@ -34,11 +42,13 @@ export default defineConfig({
         test: {
           chaiConfig,
           name: 'kernel',
+          setupFiles,
           include: ['test/native/**/*.test.ts', 'test/kernel/**/*.test.ts'],
           globalSetup: 'test/kernel/own-namespace.ts',
           fileParallelism: false,
           testTimeout: 60_000,
           hookTimeout: 60_000,
+          expect: patience,
         },
       },
       {
@@ -47,11 +57,13 @@ export default defineConfig({
         test: {
           chaiConfig,
           name: 'api',
+          setupFiles,
           include: ['test/apiserver/**/*.test.ts'],
           globalSetup: 'test/kernel/own-namespace.ts',
           fileParallelism: false,
           testTimeout: 120_000,
           hookTimeout: 120_000,
+          expect: patience,
         },
       },
       {
@@ -60,10 +72,12 @@ export default defineConfig({
         test: {
           chaiConfig,
           name: 'lab',
+          setupFiles,
           include: ['test/lab/**/*.test.ts'],
           fileParallelism: false,
           testTimeout: 180_000,
           hookTimeout: 180_000,
+          expect: patience,
         },
       },
       {
@@ -72,11 +86,13 @@ export default defineConfig({
         test: {
           chaiConfig,
           name: 'e2e',
+          setupFiles,
           include: ['test/cluster/{,operator/}*.test.ts', ...(isLong ? ['test/cluster/long/*.test.ts'] : [])],
           globalSetup: 'test/cluster/setup.ts',
           fileParallelism: false,
           testTimeout: 180_000,
           hookTimeout: 180_000,
+          expect: patience,
         },
       },
     ],

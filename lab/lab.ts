@@ -7,7 +7,7 @@ import { mapLimited } from '#lib/base/async/map-limited.ts'
 import { Agents } from './processes/agents.ts'
 import { build } from './network/build.ts'
 import { mustRun, runCommand, type CommandOptions, type Outcome } from './processes/command.ts'
-import { takeDown, type Leftover } from './network/down.ts'
+import { knownLabs, takeDown, type Leftover } from './network/down.ts'
 import { LabError } from './errors.ts'
 import { takeInventory } from './network/inventory.ts'
 import { launchCommand } from './processes/launch.ts'
@@ -54,14 +54,15 @@ export class Lab implements AsyncDisposable {
     })
   }
 
-  /** As {@link build}, but a new one that fails is taken down again: for `await using`. */
+  /** A new one, for `await using`: what has its name is taken away first, as a run that was killed leaves it, and so is
+   * one that fails. Throws LabError also when that cannot be taken away. */
   static async up(options: UpOptions): Promise<Lab> {
     const name = parseLabName(options.name ?? DEFAULT_LAB)
-    const existed = readState(name) !== undefined
+    await withLock(name, () => makeRoom(name))
     try {
       return await Lab.build(options)
     } catch (thrown) {
-      if (!existed) await withLock(name, () => takeDown(name))
+      await withLock(name, () => takeDown(name))
       throw thrown
     }
   }
@@ -153,4 +154,12 @@ export class Lab implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.down()
   }
+}
+
+/** Processes of others may stay: their namespaces have no name any more. */
+async function makeRoom(name: string): Promise<void> {
+  if (!knownLabs().includes(name)) return
+  const left = await takeDown(name)
+  if (!knownLabs().includes(name)) return
+  throw new LabError(`lab ${name}`, `the one before cannot be taken away: ${left.map(({ what, why }) => `${what}: ${why}`).join('; ')}`)
 }

@@ -48,7 +48,7 @@ export async function build(request: BuildRequest): Promise<void> {
   rememberIntent(request, wanted)
   const work = join(labCgroup(topology.lab), '_build')
   // commands of an `up` that was killed may still be at it
-  await killCgroup(work, 5000)
+  await killCgroup(work)
   makeCgroup(work)
   const run = runInCgroup(work)
   await removeGone(run, before?.topology, topology)
@@ -83,8 +83,8 @@ async function removeGone(run: Run, before: Topology | undefined, now: Topology)
   const nodes = before?.nodes.filter((node) => !now.nodes.some((next) => next.name === node.name)) ?? []
   const cgroups = [...nodes.map((node) => join(labCgroup(lab), node.name)), ...gonePods(before, now).map((pod) => podCgroup(lab, pod))]
   for (const cgroup of cgroups) {
-    await killCgroup(cgroup, 5000)
-    await removeCgroup(cgroup, 5000)
+    await killCgroup(cgroup)
+    await removeCgroup(cgroup)
   }
   for (const pod of gonePods(before, now)) {
     const netns = before?.nodes.find((node) => node.name === pod.node)?.netns
@@ -161,7 +161,7 @@ async function ensureNodeRoot(topology: Topology, node: LabNode, options: SavedO
   const lab = topology.lab
   const cgroup = join(labCgroup(lab), node.name)
   if (holderInPlace(lab, node) !== undefined) return
-  await killCgroup(cgroup, 5000)
+  await killCgroup(cgroup)
   makeCgroup(cgroup)
   const paths = labPaths(lab)
   const keep = [paths.dir, ...(/^\/(var\/)?run\//.test(options.resources) ? [options.resources] : [])]

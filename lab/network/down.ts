@@ -23,11 +23,11 @@ export async function takeDown(lab: string): Promise<Leftover[]> {
   const cgroup = labCgroup(lab)
   const namespaces = namespacesNow(lab, state)
   const before = new Set(processesIn(namespaces).map(({ pid }) => pid))
-  const stuck = existsSync(cgroup) ? await killCgroup(cgroup, 10_000) : []
+  const stuck = existsSync(cgroup) ? await killCgroup(cgroup) : []
   // a namespace that has ended leaves its inode to another one, whose processes were not there before
   const strangers = processesIn(namespaces).filter(({ pid }) => before.has(pid) && pid !== process.pid && !stuck.includes(pid))
   await removeNetns(mustRun, state?.netns ?? [])
-  const emptied = stuck.length === 0 && (await removeCgroup(cgroup, 5000))
+  const emptied = stuck.length === 0 && (await removeCgroup(cgroup))
   // with a process still in the way the state stays, so that a later `down` knows what was left
   if (emptied) removeState(lab)
   // of all labs: it goes with the last

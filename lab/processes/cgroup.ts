@@ -40,24 +40,27 @@ export function pidsIn(dir: string): number[] {
   return pids.sort((a, b) => (started.get(a) ?? 0) - (started.get(b) ?? 0) || a - b)
 }
 
-/** SIGKILL to everything in it and below until nothing is left. Returns what is still there after `timeoutMs`. */
-export async function killCgroup(dir: string, timeoutMs: number): Promise<number[]> {
+/** What was killed ends as soon as it has the processor: longer than that only what hangs takes. */
+const ENDED_MS = 30_000
+
+/** SIGKILL to everything in it and below until nothing is left. Returns what is still there after half a minute. */
+export async function killCgroup(dir: string): Promise<number[]> {
   const empty = await waitFor(
     () => {
       const pids = pidsBelow(dir).filter((pid) => pid !== process.pid)
       for (const pid of pids) killPid(pid, 'SIGKILL')
       return pids.length === 0 ? true : undefined
     },
-    { timeoutMs },
+    { timeoutMs: ENDED_MS },
   )
   return empty === true ? [] : pidsBelow(dir)
 }
 
-/** Removes it, of whatever hierarchy, and everything below; false when a process is still in there after
- * `timeoutMs`. */
-export async function removeCgroup(dir: string, timeoutMs: number): Promise<boolean> {
+/** Removes it, of whatever hierarchy, and everything below; false when a process is still in there after half a
+ * minute. */
+export async function removeCgroup(dir: string): Promise<boolean> {
   // an ended process leaves its cgroup a moment after it was waited for
-  const gone = await waitFor(() => ([...subdirectories(dir).reverse(), dir].every(removeEmpty) ? true : undefined), { timeoutMs })
+  const gone = await waitFor(() => ([...subdirectories(dir).reverse(), dir].every(removeEmpty) ? true : undefined), { timeoutMs: ENDED_MS })
   return gone === true
 }
 

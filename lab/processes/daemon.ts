@@ -36,7 +36,7 @@ export function daemonPidIn(entry: Pick<Entry, 'cgroup' | 'netns'>): number | un
 export async function ensureDaemon(daemon: Daemon): Promise<number> {
   const running = daemonPidIn(daemon.entry)
   if (running !== undefined) return running
-  await killCgroup(daemon.entry.cgroup, 5000)
+  await killCgroup(daemon.entry.cgroup)
   return await startDaemon(daemon)
 }
 
@@ -78,7 +78,7 @@ export async function stopDaemon(cgroup: string, signal: NodeJS.Signals, timeout
   if (pid === undefined) return false
   killPid(pid, signal)
   await waitFor(() => (pidsIn(cgroup).length === 0 && pids.every(hasEnded) ? true : undefined), { timeoutMs })
-  await killCgroup(cgroup, 5000)
+  await killCgroup(cgroup)
   return true
 }
 

@@ -3,6 +3,7 @@
 import { createSocket } from 'node:dgram'
 import { connect } from 'node:net'
 import type { Endpoint } from './address.ts'
+import { deadline } from '../deadline.ts'
 
 export interface Exchange {
   readonly to: Endpoint
@@ -25,13 +26,13 @@ function exchangeTcp({ to, request, timeoutMs, localPort }: Exchange): Promise<E
     const chunks: Buffer[] = []
     const socket = connect({ host: to.address, port: to.port, noDelay: true, ...(localPort === undefined ? {} : { localPort }) })
     const settle = (ending: Ending): void => {
-      clearTimeout(timer)
+      cancel()
       socket.destroy()
       resolve(ending)
     }
-    const timer = setTimeout(() => {
+    const cancel = deadline(timeoutMs, () => {
       settle({ code: 'TIMEOUT' })
-    }, timeoutMs)
+    })
     socket.on('connect', () => socket.write(request))
     socket.on('error', (error: NodeJS.ErrnoException) => {
       settle({ code: error.code ?? error.message })
@@ -50,7 +51,7 @@ function exchangeUdp({ to, request, timeoutMs, localPort }: Exchange): Promise<E
   return new Promise((resolve) => {
     const socket = createSocket({ type: to.address.includes(':') ? 'udp6' : 'udp4' })
     const settle = (ending: Ending): void => {
-      clearTimeout(timer)
+      cancel()
       socket.removeAllListeners().on('error', () => undefined)
       socket.close()
       resolve(ending)
@@ -58,9 +59,9 @@ function exchangeUdp({ to, request, timeoutMs, localPort }: Exchange): Promise<E
     const failed = (error: NodeJS.ErrnoException | null): void => {
       if (error !== null) settle({ code: error.code ?? error.message })
     }
-    const timer = setTimeout(() => {
+    const cancel = deadline(timeoutMs, () => {
       settle({ code: 'TIMEOUT' })
-    }, timeoutMs)
+    })
     const ask = (): void => {
       socket.connect(to.port, to.address, () => {
         socket.send(request, failed)

@@ -8,6 +8,7 @@ import { createSocket } from 'node:dgram'
 import { connect, type Socket } from 'node:net'
 import { parseArgs } from 'node:util'
 import { endpointText, parseEndpoint, type Endpoint } from './address.ts'
+import { within } from '../deadline.ts'
 import { udpSocketDrops } from './drops.ts'
 import { parseAnswer, type FlowResult } from './results.ts'
 import { StreamStats } from './stream-stats.ts'
@@ -126,8 +127,9 @@ async function run(streams: readonly Stream[], signal: AbortSignal): Promise<Flo
   }
   const end = performance.now()
   for (const stream of streams) stream.tally.silence(end)
-  while (performance.now() < end + Number(values['drain-ms']) && streams.some((stream) => stream.tally.open > 0))
-    await new Promise((resolve) => setTimeout(resolve, 10))
+  await within(Number(values['drain-ms']), async (late) => {
+    while (!late.aborted && streams.some((stream) => stream.tally.open > 0)) await new Promise((resolve) => setTimeout(resolve, 10))
+  })
   for (const stream of streams) stream.close()
   return {
     event: 'result',

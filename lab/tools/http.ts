@@ -5,6 +5,7 @@
  * http [--wait-ms N] URL. Exit 0: status 200; 1: another status (body on standard output); 2: no answer. */
 import { parseArgs } from 'node:util'
 import { longer } from '../slowness.ts'
+import { within } from '../deadline.ts'
 
 const { values, positionals } = parseArgs({ options: { 'wait-ms': { type: 'string', default: '0' } }, allowPositionals: true })
 const end = performance.now() + Number(values['wait-ms'])
@@ -12,8 +13,10 @@ const url = positionals[0] ?? ''
 
 async function ask(): Promise<{ code: number; text: string }> {
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(longer(2000)) })
-    return { code: response.ok ? 0 : 1, text: await response.text() }
+    return await within(longer(2000), async (signal) => {
+      const response = await fetch(url, { signal })
+      return { code: response.ok ? 0 : 1, text: await response.text() }
+    })
   } catch (thrown) {
     const cause = thrown instanceof Error ? (thrown.cause ?? thrown) : thrown
     return { code: 2, text: `${url}: ${cause instanceof Error ? cause.message : String(cause)}\n` }

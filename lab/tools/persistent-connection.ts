@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A TCP connection to an echo server that stays open between questions. Layer: lab (tool). */
+import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { Endpoint } from './address.ts'
+import { within } from '../deadline.ts'
 import type { Outcome } from './protocol.ts'
 import { parseAnswer } from './results.ts'
 
@@ -53,20 +55,15 @@ export class PersistentConnection {
   }
 
   async #wait(timeoutMs: number, look: () => Outcome | undefined): Promise<Outcome> {
-    const end = performance.now() + timeoutMs
-    for (;;) {
-      if (this.#failed !== undefined) return { failed: this.#failed }
-      const outcome = look() ?? (this.#closed ? { failed: 'ENDED' } : undefined)
-      if (outcome !== undefined) return outcome
-      const left = end - performance.now()
-      if (left <= 0) return { failed: 'TIMEOUT' }
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, left)
-        this.#changed = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-      })
-    }
+    return await within(timeoutMs, async (late) => {
+      const end = once(late, 'abort')
+      for (;;) {
+        if (this.#failed !== undefined) return { failed: this.#failed }
+        const outcome = look() ?? (this.#closed ? { failed: 'ENDED' } : undefined)
+        if (outcome !== undefined) return outcome
+        if (late.aborted) return { failed: 'TIMEOUT' }
+        await Promise.race([end, new Promise<void>((resolve) => (this.#changed = resolve))])
+      }
+    })
   }
 }

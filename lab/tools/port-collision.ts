@@ -10,6 +10,7 @@ import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { parseArgs } from 'node:util'
 import { parseEndpoint, type Endpoint } from './address.ts'
+import { within } from '../deadline.ts'
 import type { CollideResult } from './results.ts'
 
 const { values } = parseArgs({
@@ -27,13 +28,14 @@ const TIMEOUT_MS = 5000
 
 /** Asks once; the connection stays open. Throws when there is no answer. */
 async function ask(to: Endpoint, localPort: number): Promise<Socket> {
-  const signal = AbortSignal.timeout(TIMEOUT_MS)
   // a port that is asked for by number may be shared by connections to different places
   const socket = connect({ host: to.address, port: to.port, localPort, noDelay: true })
   try {
-    await once(socket, 'connect', { signal })
-    socket.write('{}\n')
-    await once(socket, 'data', { signal })
+    await within(TIMEOUT_MS, async (signal) => {
+      await once(socket, 'connect', { signal })
+      socket.write('{}\n')
+      await once(socket, 'data', { signal })
+    })
     return socket.on('error', () => undefined)
   } catch (thrown) {
     socket.on('error', () => undefined).destroy()

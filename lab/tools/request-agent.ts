@@ -7,6 +7,7 @@
 import { createInterface } from 'node:readline'
 import { setTimeout } from 'node:timers/promises'
 import { parseEndpoint } from './address.ts'
+import { within } from '../deadline.ts'
 import { exchange } from './exchange.ts'
 import { PersistentConnection } from './persistent-connection.ts'
 import { isOrder, type Ask, type Order, type Outcome } from './protocol.ts'
@@ -44,8 +45,10 @@ async function all(ask: Ask): Promise<Outcome[]> {
 
 async function page(url: string): Promise<Outcome> {
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(2000), headers: { connection: 'close' } })
-    return { status: response.status, text: await response.text() }
+    return await within(2000, async (signal) => {
+      const response = await fetch(url, { signal, headers: { connection: 'close' } })
+      return { status: response.status, text: await response.text() }
+    })
   } catch (thrown) {
     const cause = thrown instanceof Error ? (thrown.cause ?? thrown) : thrown
     return { failed: cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause) }

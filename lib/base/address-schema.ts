@@ -6,7 +6,8 @@ const OCTET = '(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])'
 const V4 = `(${OCTET}\\.){3}${OCTET}`
 const V6 = '[0-9a-fA-F:]*:[0-9a-fA-F:]*'
 /** IPv4 inside IPv6, which would be a second name of an IPv4 address. */
-const NOT_MAPPED: Pick<Schema, 'not'> = { not: { pattern: '^[0:]*:[fF]{4}:([0-9a-fA-F]{0,4}:){0,2}[0-9a-fA-F]{0,4}(/.*)?$' } }
+const MAPPED: Constraint = { pattern: '^[0:]*:[fF]{4}:([0-9a-fA-F]{0,4}:){0,2}[0-9a-fA-F]{0,4}(/.*)?$' }
+const NOT_MAPPED: Pick<Schema, 'not'> = { not: MAPPED }
 
 // zones and leading zeros are understood by others, so patterns stand beside formats
 const ADDRESSES: readonly Constraint[] = [{ pattern: `^${V4}$` }, { format: 'ipv6', pattern: `^${V6}$` }]
@@ -19,3 +20,8 @@ export const ADDRESS_SCHEMA: Schema = { type: 'string', maxLength: 39, anyOf: AD
 export const CIDR_SCHEMA: Schema = { type: 'string', maxLength: 43, anyOf: PREFIXES, ...NOT_MAPPED }
 /** A prefix, or an address alone. */
 export const NET_SCHEMA: Schema = { type: 'string', maxLength: 43, anyOf: [...ADDRESSES, ...PREFIXES], ...NOT_MAPPED }
+
+/** An address that is none of those: each pattern is of a whole one. */
+export function addressSchemaWithout(patterns: readonly string[]): Schema {
+  return { ...ADDRESS_SCHEMA, not: { anyOf: [MAPPED, { pattern: `^(${patterns.join('|')})$` }] } }
+}

@@ -17,6 +17,7 @@ import { waitFor } from '../../lab/wait.ts'
 import { felix } from '../kernel/agent/manifests.ts'
 import { kubernetesPrograms } from '../../testkit/kubernetes/build/programs.ts'
 import { AgentProcess } from '../../testkit/base/scratch-node.ts'
+import { HANG_MS } from '../../testkit/base/hang.ts'
 import { put } from './definitions.ts'
 import { LoopbackCluster } from '../../testkit/kubernetes/loopback-cluster.ts'
 import { isDefinition, manifest } from '../../testkit/kubernetes/manifest.ts'
@@ -118,7 +119,7 @@ test('a pod gets an address of a block that the cluster knows of', async () => {
   expect(await client.get(network)).toMatchObject({ spec })
   // a NodeNetwork that was deleted is written again
   await client.delete(network)
-  await expect.poll(() => client.get(network).catch(() => undefined), { timeout: 20_000, interval: 200 }).toMatchObject({ spec })
+  await expect.poll(() => client.get(network).catch(() => undefined), { interval: 200 }).toMatchObject({ spec })
   sh(`nsenter --net=${netns('a')} ping -c 1 -W 2 192.0.2.1`)
   await agent.kill()
 })
@@ -130,7 +131,7 @@ test('the next agent gives back at once what the one before had forgotten', asyn
   const next = await ready()
   // not only in its next look, for it may be killed before that as well
   const none = async (): Promise<true | undefined> => ((await holders()).length === 0 ? true : undefined)
-  expect(await waitFor(none, { timeoutMs: 10_000, everyMs: 100 })).toBe(true)
+  expect(await waitFor(none, { timeoutMs: HANG_MS, everyMs: 100 })).toBe(true)
   expect(call('ADD')).toMatchObject({ ips: [{}] })
   expect(call('DEL')).toEqual({})
   expect(await holders()).toEqual([])
@@ -179,10 +180,10 @@ test('while the other nodes cannot hear where this one is no pod begins', async 
       () => true,
     )
   }
-  await expect.poll(refused, { timeout: 20_000, interval: 200 }).toBe(true)
+  await expect.poll(refused, { interval: 200 }).toBe(true)
   await setAddress(ELSEWHERE)
   const unheard = 'not ready in time: other nodes have not heard of this one'
-  await expect.poll(() => call('ADD', { timeoutSeconds: 1 }), { timeout: 10_000 }).toMatchObject({ code: 11, msg: unheard })
+  await expect.poll(() => call('ADD', { timeoutSeconds: 1 })).toMatchObject({ code: 11, msg: unheard })
   await setAddress('192.0.2.1')
   expect(call('ADD')).toMatchObject({ ips: [{}] })
   expect(call('DEL')).toEqual({})

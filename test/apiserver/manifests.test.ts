@@ -32,6 +32,7 @@ import { waitFor } from '../../lab/wait.ts'
 import { LoopbackCluster } from '../../testkit/kubernetes/loopback-cluster.ts'
 import { kubernetesPrograms } from '../../testkit/kubernetes/build/programs.ts'
 import { NAME, NAMESPACE } from '../../testkit/kubernetes/manifest.ts'
+import { HANG_MS } from '../../testkit/base/hang.ts'
 import { issueToken, permissions, permissionsOf } from './rights.ts'
 import { tellAll } from './status/writes.ts'
 
@@ -194,7 +195,7 @@ async function reads(kubeconfig: string): Promise<string | undefined> {
   const running = source.run(sink, stop.signal)
   const watchesAll = (): boolean => [...source.facts().values()].every(({ watches }) => watches > 0)
   const settled = (): true | undefined => (seen.refused !== undefined || (seen.synced === true && watchesAll()) ? true : undefined)
-  await waitFor(() => Promise.resolve(settled()), { timeoutMs: 20_000, everyMs: 20 })
+  await waitFor(() => Promise.resolve(settled()), { timeoutMs: HANG_MS, everyMs: 20 })
   // a watch that was begun may still be refused, and the source reports the second refusal
   if (seen.refused === undefined) await waitFor(() => Promise.resolve(seen.refused), { timeoutMs: 500, everyMs: 20 })
   stop.abort()
@@ -284,7 +285,7 @@ describe('the account of the daemon set', () => {
           (thrown: unknown) => errorText(thrown),
         )
       // a policy takes a moment to be in force
-      expect(`${text}: ${(await waitFor(refused, { timeoutMs: 10_000, everyMs: 100 })) ?? 'taken'}`).toContain('this is not of node other')
+      expect(`${text}: ${(await waitFor(refused, { timeoutMs: HANG_MS, everyMs: 100 })) ?? 'taken'}`).toContain('this is not of node other')
     }
     await new ApiBlocks({ api: agent, node: 'other', unreadable: () => undefined }).announce([])
     await admin.delete({ ...IP_BLOCK, name: blockName(block.cidr) })
@@ -304,7 +305,7 @@ describe('the account of the daemon set', () => {
     const { rules } = await admin.get(own)
     await admin.patch(own, { rules: [] }, { type: 'merge' })
     // taken away a moment later
-    await expect.poll(() => writes(kubeconfig), { timeout: 10_000, interval: 100 }).toMatch(/daemonsets.* forbidden/)
+    await expect.poll(() => writes(kubeconfig), { interval: 100 }).toMatch(/daemonsets.* forbidden/)
     await admin.patch(own, { rules }, { type: 'merge' })
   }, 600_000)
 })
@@ -362,5 +363,5 @@ async function setRules(rules: readonly RbacRule[], kubeconfig: string): Promise
   await using agent = new ApiClient({ server: fromKubeconfig(kubeconfig) })
   const wanted = permissions(rules)
   const holds = async (): Promise<true | undefined> => ((await permissionsOf(agent, 'default')).join() === wanted.join() ? true : undefined)
-  if ((await waitFor(holds, { timeoutMs: 10_000, everyMs: 20 })) === undefined) throw new Error('the role does not change')
+  if ((await waitFor(holds, { timeoutMs: HANG_MS, everyMs: 20 })) === undefined) throw new Error('the role does not change')
 }

@@ -19,7 +19,7 @@ import { LoopbackCluster, PORT } from '../../testkit/kubernetes/loopback-cluster
 import { Relay } from './relay.ts'
 
 /** With silence alone it would take 25 s to find out that a connection is dead. */
-const SOON = { timeout: 6000, interval: 100 }
+const SOON = { timeout: 20_000, interval: 100 }
 const STOPPED_MS = 8000
 /** where the agent finds the server: this machine's, though not by loopback */
 const SERVER = '203.0.113.9'

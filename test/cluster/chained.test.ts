@@ -45,13 +45,13 @@ test(
     await cluster.apply({ apiVersion: 'v1', kind: 'Service', metadata: { namespace: name, name: 'web' }, spec })
     const url = urlOf(textAt(await cluster.get('service', 'web', '-n', name), 'spec.clusterIP') ?? '', 80)
     const answers = () => Promise.all([near, far].map((client) => ask(cluster, client, url)))
-    await expect.poll(answers, { timeout: 20_000 }).toEqual(['before', 'before'])
+    await expect.poll(answers).toEqual(['before', 'before'])
     const friends = [{ from: [{ podSelector: { matchLabels: { role: 'friend' } } }] }]
     await cluster.apply({
       ...{ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy' },
       ...{ metadata: { namespace: name, name: 'friends' }, spec: { podSelector: { matchLabels: { app: 'web' } }, ingress: friends } },
     })
-    await expect.poll(answers, { timeout: 20_000 }).toEqual(['before', undefined])
+    await expect.poll(answers).toEqual(['before', undefined])
     // and they are theirs still
     expect(near.addresses).toHaveLength(1)
     expect(listAt(await cluster.get('ipamblocks'), 'items')).toEqual([])

@@ -24,7 +24,7 @@ async function expectNodesAddress(cluster: Cluster, pod: RunningPod): Promise<vo
   for (const server of cluster.lab.topology.fabric.addresses.map((address) => address.split('/')[0] ?? '')) {
     const url = urlOf(server, OUTSIDE_PORT, '/clientip')
     const seen = async (): Promise<string | undefined> => (await ask(cluster, pod, url))?.replace(/^\[?(.*?)\]?:\d+$/, '$1')
-    await expect.poll(seen, { timeout: 20_000 }).toBeOneOf(addresses)
+    await expect.poll(seen).toBeOneOf(addresses)
   }
 }
 
@@ -81,7 +81,7 @@ test(
     expect([server.addresses.length, addresses.length]).toEqual([2, 2])
     const urls = addresses.map((address) => urlOf(address, 80))
     const answers = (): Promise<(string | undefined)[]> => Promise.all(urls.map((url) => ask(cluster, client, url)))
-    await expect.poll(answers, { timeout: 20_000 }).toEqual(['server', 'server'])
+    await expect.poll(answers).toEqual(['server', 'server'])
     await expectNodesAddress(cluster, client)
     {
       await using asking = new Asking(cluster.lab, 'node/b', urls[0] ?? '')
@@ -97,7 +97,7 @@ test(
       ...{ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy' },
       ...{ metadata: { namespace: name, name: 'closed' }, spec: closed },
     })
-    await expect.poll(answers, { timeout: 20_000 }).toEqual([undefined, undefined])
+    await expect.poll(answers).toEqual([undefined, undefined])
     await takeAway(cluster)
   },
   20 * 60_000,

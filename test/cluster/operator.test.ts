@@ -16,12 +16,12 @@ import * as operator from './operator/installed.ts'
 import { ECHO_PORT, loadOf, nodeAddresses, served, service, workload } from './operator/traffic.ts'
 import { PodPlaces } from './pod-places.ts'
 import { ask, HTTP_PORT, podsOf, urlOf, type RunningPod } from './pods.ts'
+import { SEED } from '../support/steady/seed.ts'
 
 const NODE = 'daemonset/netplane-node'
 const PROOF = 'daemonset/netplane-endpoint-proof'
 const IDLE_MS = 20_000
 const KILLS = Number(process.env['KILLS'] ?? 2)
-const SEED = Number(process.env['SEED'] ?? Date.now() % 100_000)
 /** So long a preflight takes, objects are made, and a removal takes, at least. */
 const SPANS_MS = { preflight: 6000, objects: 600, removal: 3000 }
 

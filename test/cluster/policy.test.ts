@@ -3,6 +3,7 @@
 import { expect, test } from 'vitest'
 import { waitFor } from '../../lab/wait.ts'
 import { Cluster } from '../../testkit/kubernetes/cluster.ts'
+import { HANG_MS } from '../../testkit/base/hang.ts'
 import { Namespace } from './namespaces.ts'
 import { ask, HTTP_PORT, inPod, runPods, urlOf, type RunningPod } from './pods.ts'
 import { CLUSTER } from './setup.ts'
@@ -22,7 +23,7 @@ async function reaches(from: RunningPod, to: RunningPod, wanted: boolean): Promi
     for (let round = 0; round < ROUNDS; round++) if (!(await isRight())) return undefined
     return true
   }
-  const found = await waitFor(lasts, { timeoutMs: 20_000, everyMs: 100 })
+  const found = await waitFor(lasts, { timeoutMs: HANG_MS, everyMs: 100 })
   if (found === undefined) throw new Error(`${from.name} ${wanted ? 'does not reach' : 'still reaches'} ${to.name}`)
 }
 
@@ -57,7 +58,7 @@ test("a pod's first packet finds its policy", async () => {
   if (server === undefined) throw new Error('no server')
   await cluster.apply(policy(namespace.name, 'closed', { podSelector: { matchLabels: { app: 'tries' } }, policyTypes: ['Egress'] }))
   // begins to ask before anything else of it runs, and says whether an answer ever came
-  const script = `end=$(($(date +%s) + 5)); while [ $(date +%s) -lt $end ]; do curl -s --max-time 0.2 ${urlOf(server.addresses[0] ?? '', HTTP_PORT)} && touch /tmp/answered; done; exec /agnhost netexec --http-port=${HTTP_PORT}`
+  const script = `end=$(($(date +%s) + 10)); while [ $(date +%s) -lt $end ]; do curl -s --max-time 0.5 ${urlOf(server.addresses[0] ?? '', HTTP_PORT)} && touch /tmp/answered; done; exec /agnhost netexec --http-port=${HTTP_PORT}`
   // one that the policy is not for is answered: the script would have told
   const pods = await runPods(cluster, namespace.name, [
     { name: 'tries', node: 'a', labels: { app: 'tries' }, script },

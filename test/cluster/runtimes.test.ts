@@ -40,13 +40,13 @@ test('pods with host ports come by each of them, also when a newer runtime has a
   }
   try {
     await portmap('/usr/lib/cni/portmap')
-    await expect.poll(() => newestOn(NEWER_NODE), { timeout: 10_000 }).toBe('1.0.0')
+    await expect.poll(() => newestOn(NEWER_NODE)).toBe('1.0.0')
     await runPods(cluster, namespace.name, [{ name: 'older', node: NEWER_NODE, hostPort: 18082 }])
     expect([await answers(18081), await answers(18082)]).toEqual(['newer', 'older'])
   } finally {
     await portmap(join(cluster.runtime, 'portmap'))
   }
-  await expect.poll(() => newestOn(NEWER_NODE), { timeout: 10_000 }).toBe('1.1.0')
+  await expect.poll(() => newestOn(NEWER_NODE)).toBe('1.1.0')
 })
 
 test('the newer runtime asks how the node is, and hears why no agent can serve pods', async () => {

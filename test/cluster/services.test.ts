@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { listAt, numberAt } from '../../lab/raw.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { Cluster } from '../../testkit/kubernetes/cluster.ts'
+import { HANG_MS } from '../../testkit/base/hang.ts'
 import { Asking } from './asking.ts'
 import { Namespace } from './namespaces.ts'
 import { ask, askFrom, HTTP_PORT, runPods, urlOf, type RunningPod } from './pods.ts'
@@ -40,7 +41,7 @@ async function answeredBy(names: readonly string[], question: () => Promise<stri
       const seen = [...new Set(answers.map((answer) => answer ?? 'nobody'))].toSorted()
       return seen.join() === wanted.join() ? seen : undefined
     },
-    { timeoutMs: 20_000, everyMs: 100 },
+    { timeoutMs: HANG_MS, everyMs: 100 },
   )
   expect(last).toEqual(wanted)
 }

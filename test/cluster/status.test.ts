@@ -23,7 +23,7 @@ test('nodes are Ready, and soon have a network', async () => {
     expect([node, statusOf(await cluster.get('node', node), 'Ready')]).toEqual([node, 'True'])
     // the kubelet has seen our configuration, which may be before the agent has said so itself
     const network = async (): Promise<unknown> => [node, statusOf(await cluster.get('node', node), 'NetworkUnavailable')]
-    await expect.poll(network, { timeout: 10_000 }).toEqual([node, 'False'])
+    await expect.poll(network).toEqual([node, 'False'])
   }
 })
 

@@ -6,9 +6,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { play } from './frames/play.ts'
 import { HELPERS, packetRunner, setUpNamespace } from '../../testkit/packets/runner.ts'
 import type { Features, PacketRunner } from '../../testkit/packets/runner.ts'
+import { SEED } from '../support/steady/seed.ts'
 
 const FRAMES = Number(process.env['FRAMES'] ?? 10_000)
-const SEED = Number(process.env['SEED'] ?? 1)
 const NEWEST: Features = { redirectPeer: true, redirectNeigh: true, coarseClock: true, jiffies: true, netnsCookies: true }
 const OLDEST: Features = { redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: false, netnsCookies: false }
 

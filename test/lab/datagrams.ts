@@ -7,7 +7,7 @@ import type { Lab } from '../../lab/lab.ts'
 export async function receiveDatagrams(lab: Lab, place: string, count: number): Promise<void> {
   const before = await received(lab, place)
   const more = async (): Promise<number> => (await received(lab, place)) - before
-  await expect.poll(more, { timeout: 20_000, interval: 50, message: `datagrams for ${place}` }).toBeGreaterThanOrEqual(count)
+  await expect.poll(more, { interval: 50, message: `datagrams for ${place}` }).toBeGreaterThanOrEqual(count)
 }
 
 /** Of both families, since the place is there. */

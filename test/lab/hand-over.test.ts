@@ -8,6 +8,7 @@ import { startFlow, startRequests } from '../../lab/traffic/traffic.ts'
 import { endpointText, type Endpoint } from '../../lab/tools/address.ts'
 import type { Outcome } from '../../lab/tools/protocol.ts'
 import { waitFor } from '../../lab/wait.ts'
+import { HANG_MS } from '../../testkit/base/hang.ts'
 import { Manifests } from './cluster.ts'
 import { OBJECTS, RULES, tcp, waysFrom } from './proxied.ts'
 
@@ -66,7 +67,7 @@ test.each(Object.entries(RULES))('%s', async (kind, { on, restore, input, list }
   const flows = await Promise.all(ways.map((way) => startFlow(lab, { ...way, rate: 50 })))
   await lab.startAgents(true)
   const removed = (): true | undefined => (lab.log(on).includes('"kube-proxy.removed"') ? true : undefined)
-  expect(await waitFor(removed, { timeoutMs: 20_000 }), lab.log(on)).toBe(true)
+  expect(await waitFor(removed, { timeoutMs: HANG_MS }), lab.log(on)).toBe(true)
   expect(lab.log(on)).toMatch(/"takeover.begun".*"dataplane.ready".*"kube-proxy.removed"/s)
   expect(await rules()).toBe('')
 

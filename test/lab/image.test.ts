@@ -13,6 +13,7 @@ import { isObject } from '#lib/base/object.ts'
 import { waitFor } from '../../lab/wait.ts'
 import type { ScratchNode } from '../../testkit/base/scratch-node.ts'
 import { links, makeNode } from '../kernel/agent/node.ts'
+import { HANG_MS } from '../../testkit/base/hang.ts'
 
 const TOP = fileURLToPath(new URL('../../', import.meta.url))
 const BUILD_MS = 10 * 60_000
@@ -185,7 +186,7 @@ async function initStep(node: string, before: string): Promise<string[]> {
     return output.split('--').map((part) => part.trim())
   } finally {
     // an ended process leaves its cgroup a moment later
-    await waitFor(() => (removed(container) ? true : undefined), { timeoutMs: 5000 })
+    await waitFor(() => (removed(container) ? true : undefined), { timeoutMs: HANG_MS })
   }
 }
 

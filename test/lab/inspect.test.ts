@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** An inspector attached to an agent of the lab. Root, and a built agent. */
-import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
@@ -10,18 +8,10 @@ import { packageRoot } from '#lib/base/os/package.ts'
 import { listAt, textAt } from '../../lab/raw.ts'
 import { Lab } from '../../lab/lab.ts'
 import { relayInspector } from '../../lab/processes/inspector.ts'
+import { freePort } from '../../testkit/base/free-port.ts'
 import { Manifests, node } from './cluster.ts'
 
 const ENTRY = join(packageRoot(), 'dist/agent/main.js')
-
-async function freePort(): Promise<number> {
-  const one = createServer().listen(0, '127.0.0.1')
-  await once(one, 'listening')
-  const address = one.address()
-  one.close()
-  await once(one, 'close')
-  return typeof address === 'object' && address !== null ? address.port : 0
-}
 
 /** URL of the source map of each script of the agent, by the script's path, as a debugger hears of them. */
 async function sourceMaps(url: string): Promise<ReadonlyMap<string, string>> {

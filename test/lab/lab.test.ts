@@ -12,6 +12,7 @@ import { killPid } from '../../lab/processes/process.ts'
 import { podNamed } from '../../lab/network/topology.ts'
 import { request } from '../../lab/traffic/traffic.ts'
 import { waitFor } from '../../lab/wait.ts'
+import { HANG_MS } from '../../testkit/base/hang.ts'
 import { Manifests, node, pod, TWO_NODES } from './cluster.ts'
 import { machine, traces } from './machine.ts'
 
@@ -135,6 +136,15 @@ describe('a lab without agents', () => {
     expect((await cliRun(['exec', 'node/none', '--name', 'texec', '--', 'true'])).stderr).toContain('node none: not in lab texec')
   })
 
+  test('that is brought up under the name of one that was never taken down has nothing of that one', async () => {
+    using manifests = new Manifests(TWO_NODES)
+    const killed = await Lab.up({ name: 'tagain', resources: manifests.dir, ...WITHOUT_AGENTS })
+    await killed.mustRun('node/a', ['ip', 'address', 'add', '10.99.0.1/32', 'dev', 'lo'])
+    await using lab = await Lab.up({ name: 'tagain', resources: manifests.dir, plain: true })
+    expect(await lab.mustRun('node/a', ['ip', '-br', 'address', 'show', 'dev', 'lo'])).not.toContain('10.99.0.1')
+    expect((await lab.status()).ok).toBe(true)
+  })
+
   test('what was broken meanwhile is repaired', async () => {
     using manifests = new Manifests(TWO_NODES)
     await using lab = await Lab.up({ name: 'trepair', resources: manifests.dir, plain: true })
@@ -194,7 +204,7 @@ describe('down', () => {
     const theirs = spawn('ip', ['netns', 'exec', 'nplab-tbusy-client', 'sleep', '1001'])
     try {
       await waitFor(() => (readFileSync(`/proc/${theirs.pid ?? 0}/cmdline`, 'utf8').startsWith('sleep') ? true : undefined), {
-        timeoutMs: 5000,
+        timeoutMs: HANG_MS,
       })
       const leftovers = await lab.down()
       expect(leftovers).toEqual([

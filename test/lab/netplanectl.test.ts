@@ -58,7 +58,7 @@ async function records(node: NodeName, line: string): Promise<readonly unknown[]
 
 /** Sooner or later: that a flow has gone both ways, programs note when they refresh its entry. */
 function shows(node: NodeName, line: string): ReturnType<typeof expect.poll> {
-  return expect.poll(() => records(node, line), { timeout: 10_000, interval: 500 })
+  return expect.poll(() => records(node, line), { interval: 500 })
 }
 
 function backend(family: Family): { readonly address: string; readonly port: number } {

@@ -8,6 +8,7 @@ import { waitFor } from '../../lab/wait.ts'
 import { parseMetrics } from '../../demo/metrics.ts'
 import { questions, tablesIn, type Question, type Step } from '../oracle/tables.ts'
 import { manifestsOf, type StatePod } from '../oracle/world.ts'
+import { HANG_MS } from '../../testkit/base/hang.ts'
 import { Manifests } from './cluster.ts'
 
 const METRICS_PORT = 9091
@@ -17,7 +18,6 @@ const CASES = ['blocks-and-ranges', 'cluster-policies', 'old-admin-policies', 's
 const TABLES = tablesIn('test/oracle/cases').filter(({ id }) => CASES.includes(id.replace(/-v[46]$/, '')))
 /** of the first answers, and of those that count: a request waits for the second only where a rule denies */
 const [SOON_MS, LATE_MS] = [400, 1500]
-const SETTLED_MS = 10_000
 
 /** Every table has these pods, on these nodes, with addresses of one family or the other. */
 const PODS = ['v4', 'v6'].map((family) => podsOf(TABLES.find(({ id }) => id.endsWith(family))?.steps[0]))
@@ -133,7 +133,7 @@ class World implements AsyncDisposable {
     this.#manifests.write(clusterOf(step, this.#number++))
     const arrived = async (): Promise<true | undefined> =>
       (await this.#syncs()).every((count, at) => count > (before[at] ?? 0)) ? true : undefined
-    expect(await waitFor(arrived, { timeoutMs: SETTLED_MS }), this.#lab.log('n1')).toBe(true)
+    expect(await waitFor(arrived, { timeoutMs: HANG_MS }), this.#lab.log('n1')).toBe(true)
   }
 
   /** How many arrivals each node is done with. */
@@ -174,17 +174,17 @@ describe('connections of truth tables', () => {
   beforeAll(async () => {
     const first = TABLES[0]?.steps[0]
     if (first !== undefined) world = stack.use(await World.up(first))
-  }, 60_000)
-  afterAll(() => stack.disposeAsync(), 60_000)
+  })
+  afterAll(() => stack.disposeAsync())
 
-  test.each(TABLES)('$id', { timeout: 60_000 }, async ({ steps }) => {
+  test.each(TABLES)('$id', async ({ steps }) => {
     for (const step of steps) {
       const all = [...asked(step)]
       expect(all.length).toBeGreaterThan(0)
       await world?.load(step)
       // flows of the step before, and neighbours that are not known yet
       const settled = async (): Promise<true | undefined> => ((await world?.wrong(all, SOON_MS))?.length === 0 ? true : undefined)
-      await waitFor(settled, { timeoutMs: SETTLED_MS })
+      await waitFor(settled, { timeoutMs: HANG_MS })
       expect(await world?.wrong(all, LATE_MS)).toEqual([])
     }
   })

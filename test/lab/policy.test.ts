@@ -4,6 +4,7 @@
 import { expect, test } from 'vitest'
 import { Lab } from '../../lab/lab.ts'
 import { startFlow } from '../../lab/traffic/traffic.ts'
+import { HANG_MS } from '../../testkit/base/hang.ts'
 import { answered as answeredAt, isSilent, until } from './asking.ts'
 import { Manifests, node, pod } from './cluster.ts'
 
@@ -59,7 +60,7 @@ function manifestsOf(pods: Readonly<Record<string, object>>, policies: readonly 
 }
 
 const answered = (lab: Lab, from: string): Promise<number> => answeredAt(lab, from, WEB)
-const untilAnswers = (what: () => Promise<boolean>): Promise<true | undefined> => until(15_000, what)
+const untilAnswers = (what: () => Promise<boolean>): Promise<true | undefined> => until(HANG_MS, what)
 const untilNone = (lab: Lab, from: string): Promise<true | undefined> => untilAnswers(() => isSilent(lab, from, WEB))
 
 const flowTo = (lab: Lab, from: string) =>

@@ -56,7 +56,9 @@ function make(copy: string, target: string): boolean {
 
 function vitest(copy: string, prefix: readonly string[], ...args: readonly string[]): boolean {
   const [program = '', ...rest] = [...prefix, process.execPath, '--conditions=source', 'node_modules/vitest/vitest.mjs', ...args]
-  return spawnSync(program, [...rest, '--bail=1', '--reporter=dot'], { cwd: copy, timeout: LIMIT }).status === 0
+  // what they draw belongs to what can be had again
+  const env = { ...process.env, SEED: String(SEED) }
+  return spawnSync(program, [...rest, '--bail=1', '--reporter=dot'], { cwd: copy, env, timeout: LIMIT }).status === 0
 }
 
 type Verdict = 'killed' | 'survived' | 'does not build' | 'unclear'

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Commands and runs of vitest as parts of a run of tests. Layer: test. */
 import { spawn } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { failed, ofCommand, ofReport, type Outcome } from './failures.ts'
 import type { Print } from './stages.ts'
@@ -21,17 +21,23 @@ export interface VitestOptions {
 
 export async function vitest(print: Print, options: VitestOptions): Promise<Outcome> {
   const { project, folder, prefix = [], shard, only = [], except = [] } = options
-  const report = join(folder, [project, shard?.replace('/', '-') ?? 'all', `${only.length}.json`].join('-'))
+  // so that no run reads another one's
+  const report = join(mkdtempSync(join(folder, `${project}-`)), 'report.json')
   const { code, output } = await spawned(print, [
     ...[...prefix, process.execPath, '--conditions=source', 'node_modules/vitest/vitest.mjs', 'run', '--project', project],
     ...['--reporter=dot', '--reporter=json', `--outputFile.json=${report}`],
     ...[...(shard === undefined ? [] : [`--shard=${shard}`]), ...except.map((file) => `--exclude=${file}`), ...only],
   ])
-  if (!existsSync(report)) return failed(ofCommand(output, 1).failures.join('\n    '))
+  if (!existsSync(report))
+    return failed(
+      ofCommand(output, 1)
+        .failures.map(({ text }) => text)
+        .join('\n    '),
+    )
   const outcome = ofReport(readFileSync(report, 'utf8'), process.cwd())
-  if (code === 0 || outcome.failed > 0) return outcome
+  if (code === 0 || (outcome.failed > 0 && !/Unhandled (Error|Rejection)/.test(output))) return outcome
   // an error outside of tests
-  return { ...outcome, failed: 1, failures: ofCommand(output, code).failures }
+  return { ...outcome, failed: outcome.failed + 1, failures: [...outcome.failures, ...ofCommand(output, code).failures] }
 }
 
 export async function command(print: Print, line: readonly string[]): Promise<Outcome> {

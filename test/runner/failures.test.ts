@@ -17,6 +17,7 @@ describe('a report', () => {
         status: 'failed',
         assertionResults: [
           { status: 'passed', ancestorTitles: [], title: 'fine', failureMessages: [] },
+          { status: 'skipped', ancestorTitles: [], title: 'not yet', failureMessages: [] },
           {
             status: 'failed',
             ancestorTitles: ['a lab'],
@@ -36,13 +37,13 @@ describe('a report', () => {
       failed: 2,
       skipped: 1,
       failures: [
-        'test/lab/lab.test.ts > a lab > is repaired\n    AssertionError: expected 0 to be 1',
-        'test/broken.test.ts\n    Cannot find module x\n    more',
+        { text: 'test/lab/lab.test.ts > a lab > is repaired\n    AssertionError: expected 0 to be 1', file: 'test/lab/lab.test.ts' },
+        { text: 'test/broken.test.ts\n    Cannot find module x\n    more', file: 'test/broken.test.ts' },
       ],
       files: [
-        { name: 'test/lab/lab.test.ts', seconds: 2.5 },
-        { name: 'test/broken.test.ts', seconds: 0 },
-        { name: 'test/good.test.ts', seconds: 0 },
+        { name: 'test/lab/lab.test.ts', seconds: 2.5, passed: 1, failed: 1, skipped: 1 },
+        { name: 'test/broken.test.ts', seconds: 0, passed: 0, failed: 1, skipped: 0 },
+        { name: 'test/good.test.ts', seconds: 0, passed: 0, failed: 0, skipped: 0 },
       ],
     })
   })
@@ -52,15 +53,24 @@ describe('a command', () => {
   test('counts for itself, and its failed lines are taken', () => {
     const output =
       'an error on the way\n   ok      one\n\u001b[31m   FAILED  two was lost\u001b[0m\npart: 1 passed, 0 failed in 2 s\n\ndemo: 1 passed, 1 failed\nbye\n'
-    expect(ofCommand(output, 1)).toEqual({ passed: 1, failed: 1, skipped: 0, failures: ['FAILED  two was lost'] })
+    expect(ofCommand(output, 1)).toEqual({ passed: 1, failed: 1, skipped: 0, failures: [{ text: 'FAILED  two was lost' }] })
   })
 
   test('without a count it is one test', () => {
     expect(ofCommand('all is well\n', 0)).toEqual({ passed: 1, failed: 0, skipped: 0, failures: [] })
     expect(ofCommand('a.ts(1,2): error TS1: no\nmake: *** [lint]\n', 2)).toMatchObject({
       failed: 1,
-      failures: ['a.ts(1,2): error TS1: no'],
+      failures: [{ text: 'a.ts(1,2): error TS1: no' }],
     })
+  })
+
+  test('names a program that is missing, though what was thrown is printed after it', () => {
+    const output =
+      'sh: 1: ethtool: not found\nCommandError: ethtool -K eth0 (exit code 127)\n    at lab.ts:75 {\n  status: 127\n}\n\nNode.js v24\n'
+    expect(ofCommand(output, 127).failures.map(({ text }) => text)).toEqual([
+      'sh: 1: ethtool: not found',
+      'CommandError: ethtool -K eth0 (exit code 127)',
+    ])
   })
 
   test('that ends badly with nothing failed is a failure, with its last lines', () => {
@@ -68,19 +78,19 @@ describe('a command', () => {
       passed: 5,
       failed: 1,
       skipped: 0,
-      failures: ['b', 'c', '5 passed, 0 failed'],
+      failures: [{ text: 'b' }, { text: 'c' }, { text: '5 passed, 0 failed' }],
     })
   })
 })
 
 test('the list names the stage, and ends when it is long', () => {
   expect(failureList([])).toEqual([])
-  const many = Array.from({ length: 14 }, (_, at) => ({ stage: 'lab', text: `test ${at}` }))
-  expect(failureList(many)).toEqual(['failed:', ...many.slice(0, 12).map(({ text }) => `  lab: ${text}`), '  and 2 more'])
+  const many = Array.from({ length: 14 }, (_, at) => ({ stage: 'lab', failure: { text: `test ${at}` } }))
+  expect(failureList(many)).toEqual(['failed:', ...many.slice(0, 12).map(({ failure }) => `  lab: ${failure.text}`), '  and 2 more'])
 })
 
 test('the ten slowest files are listed, the slowest first, and no list is printed without any', () => {
-  const files = Array.from({ length: 12 }, (_, index) => ({ name: `${index}.test.ts`, seconds: index }))
+  const files = Array.from({ length: 12 }, (_, index) => ({ name: `${index}.test.ts`, seconds: index, passed: 1, failed: 0, skipped: 0 }))
   const lines = slowestList(files)
   expect(lines.length).toBe(11)
   expect(lines[1]).toBe('  11.0 s 11.test.ts')

@@ -9,26 +9,38 @@ export interface Count {
   readonly skipped: number
 }
 
-/** A test file and how long its tests took. */
-export interface TimedFile {
+/** A test file, its tests, and how long they took. */
+export interface FileOutcome extends Count {
   readonly name: string
   readonly seconds: number
 }
 
+export interface Failure {
+  /** a name, and at most MOST_OF_MESSAGE lines of what it says */
+  readonly text: string
+  /** the test file; undefined when it is of a command, or of no file */
+  readonly file?: string
+}
+
 export interface Outcome extends Count {
-  /** a name, and at most MOST_OF_MESSAGE lines each */
-  readonly failures: readonly string[]
+  readonly failures: readonly Failure[]
   /** of commands none */
-  readonly files?: readonly TimedFile[]
+  readonly files?: readonly FileOutcome[]
+}
+
+/** A failure, and the name of its stage. */
+export interface Told {
+  readonly stage: string
+  readonly failure: Failure
 }
 
 /** One failed test that has no name. */
 export function failed(why: string): Outcome {
-  return { passed: 0, failed: 1, skipped: 0, failures: [why] }
+  return { passed: 0, failed: 1, skipped: 0, failures: [{ text: why }] }
 }
 
 /** Lines of a command that say what is wrong with it, the surest first; a count like "3 passed, 1 failed" is none. */
-const TELLING = [/\bFAIL(ED)?\b/, /\b(failed|error)\b/i]
+const TELLING = [/\bFAIL(ED)?\b/, /\bCommandError\b|\bnot found\b/, /\b(failed|error)\b/i]
 const COUNT = /\d+ passed, \d+ failed/
 const FINAL_COUNT = /(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/
 const CODES = /\u001b\[[0-9;]*m/g
@@ -56,7 +68,7 @@ export function ofReport(json: string, root: string): Outcome {
     failed: Math.max(number('numFailedTests'), failures.length),
     skipped: number('numPendingTests') + number('numTodoTests'),
     failures,
-    files: files.map((file) => ({ name: relative(root, text(file, 'name')), seconds: secondsOf(file) })),
+    files: files.map((file) => ({ name: relative(root, text(file, 'name')), seconds: secondsOf(file), ...countOf(file) })),
   }
 }
 
@@ -75,33 +87,45 @@ export function ofCommand(output: string, code: number): Outcome {
       : { passed: Number(counted[1]), failed: Number(counted[2]), skipped: Number(counted[3] ?? 0) }
   if (code === 0 && count.failed === 0) return { ...count, failures: [] }
   const telling = TELLING.map((words) => lines.filter((line) => words.test(line) && !COUNT.test(line))).find((found) => found.length > 0)
-  return { ...count, failed: Math.max(1, count.failed), failures: (telling ?? lines.slice(-3)).slice(0, MOST_OF_COMMAND).map(shorten) }
+  return {
+    ...count,
+    failed: Math.max(1, count.failed),
+    failures: (telling ?? lines.slice(-3)).slice(0, MOST_OF_COMMAND).map((line) => ({ text: shorten(line) })),
+  }
 }
 
 /** "stage: file > test" and what it says, as many as fit; nothing when all is well. */
-export function failureList(failures: readonly { readonly stage: string; readonly text: string }[]): string[] {
+export function failureList(failures: readonly Told[]): string[] {
   if (failures.length === 0) return []
-  const shown = failures.slice(0, MOST).map(({ stage, text }) => `  ${stage}: ${text}`)
+  const shown = failures.slice(0, MOST).map(({ stage, failure }) => `  ${stage}: ${failure.text}`)
   const more = failures.length > MOST ? [`  and ${failures.length - MOST} more`] : []
   return ['failed:', ...shown, ...more]
 }
 
 /** The files that took longest, the longest first; nothing when none is known. */
-export function slowestList(files: readonly TimedFile[]): string[] {
+export function slowestList(files: readonly FileOutcome[]): string[] {
   const slowest = files.toSorted((a, b) => b.seconds - a.seconds).slice(0, SLOWEST)
   return slowest.length === 0 ? [] : ['the slowest files:', ...slowest.map(({ name, seconds }) => `  ${seconds.toFixed(1)} s ${name}`)]
 }
 
 /** A file that could not even be loaded has a message of its own, and no tests. */
-function failuresOfFile(file: unknown, root: string): string[] {
+function failuresOfFile(file: unknown, root: string): Failure[] {
   const name = relative(root, text(file, 'name'))
   const tests = list(file, 'assertionResults').filter((test) => field(test, 'status') === 'failed')
-  if (tests.length === 0) return field(file, 'status') === 'failed' ? [entry(name, text(file, 'message'))] : []
+  if (tests.length === 0) return field(file, 'status') === 'failed' ? [{ text: entry(name, text(file, 'message')), file: name }] : []
   return tests.map((test) => {
     const path = [...list(test, 'ancestorTitles'), field(test, 'title')].filter((title) => title !== '').join(' > ')
     const [message] = list(test, 'failureMessages')
-    return entry(`${name} > ${path}`, typeof message === 'string' ? message : '')
+    return { text: entry(`${name} > ${path}`, typeof message === 'string' ? message : ''), file: name }
   })
+}
+
+/** Of one file of a report. One that failed by itself, and not by a test of its own, counts as one failed test. */
+function countOf(file: unknown): Count {
+  const statuses = list(file, 'assertionResults').map((test) => field(test, 'status'))
+  const [passed, failed] = ['passed', 'failed'].map((wanted) => statuses.filter((status) => status === wanted).length)
+  const isBroken = failed === 0 && field(file, 'status') === 'failed'
+  return { passed: passed ?? 0, failed: isBroken ? 1 : (failed ?? 0), skipped: statuses.length - (passed ?? 0) - (failed ?? 0) }
 }
 
 function secondsOf(file: unknown): number {
@@ -116,7 +140,8 @@ function entry(where: string, message: string): string {
   return [where, ...said.slice(0, MOST_OF_MESSAGE)].map(shorten).join('\n    ')
 }
 
-function shorten(line: string): string {
+/** So that one failure does not fill the end of a log. */
+export function shorten(line: string): string {
   return line.length <= LONGEST ? line : `${line.slice(0, LONGEST)} …`
 }
 

@@ -59,7 +59,11 @@ test('two parts at once, of which each is printed as a whole; none beside one th
 
 test('what failed is named before the last line; what is missing counts as one skip, and fails CI', async () => {
   const broken: Part = () =>
-    Promise.resolve({ passed: 2, failed: 1, skipped: 0, failures: ['x.test.ts > y'], files: [{ name: 'x.test.ts', seconds: 7 }] })
+    Promise.resolve({
+      ...{ passed: 2, failed: 1, skipped: 0 },
+      failures: [{ text: 'x.test.ts > y', file: 'x.test.ts' }],
+      files: [{ name: 'x.test.ts', seconds: 7, passed: 2, failed: 1, skipped: 0 }],
+    })
   const missing: Stage = { name: 'm', inLanes: true, obstacle: 'needs root', parts: [broken, broken] }
   const { code, output } = await run([shared('a', nothing, broken), missing])
   expect(output).toContain('== m: skipped, needs root')

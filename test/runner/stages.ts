@@ -2,7 +2,8 @@
 /** What a run of tests is made of, and in which order: most parts one after another, those that bear company in two
  * lanes. Layer: test. */
 import { cpus } from 'node:os'
-import { failureList, slowestList, type Outcome, type TimedFile } from './failures.ts'
+import { secondChance, suspectsOf, type Suspect } from './again.ts'
+import { failureList, slowestList, type Count, type FileOutcome, type Outcome } from './failures.ts'
 
 /** Where output goes: at once, or as a whole when the part has ended. */
 export type Print = (chunk: Buffer | string, to?: NodeJS.WritableStream) => void
@@ -16,6 +17,10 @@ export interface Stage {
   /** Its parts may run beside each other and beside those of its neighbours that say so too: nothing in them is
    * measured, and they share nothing. */
   readonly inLanes?: boolean
+  /** outside of the gate: `make test-all` alone runs it */
+  readonly isOutside?: boolean
+  /** How one of its test files, or its command, runs once more by itself; without it nothing of the stage does. */
+  readonly again?: (file: string | undefined) => Part | undefined
   readonly parts: readonly Part[]
 }
 
@@ -32,21 +37,23 @@ const live: Print = (chunk, to = process.stdout) => {
   to.write(chunk)
 }
 
-/** The exit code. Its last line is `N passed, M failed, K skipped`, and before it what failed: of a long log often
- * no more than the end is seen. */
+/** The exit code. Its last line is `N passed, M failed, K skipped`, and before it what failed and what was unsteady: of
+ * a long log often no more than the end is seen. */
 export async function runStages(stages: readonly Stage[]): Promise<number> {
   const total = { passed: 0, failed: 0, skipped: 0 }
-  const failures: { readonly stage: string; readonly text: string }[] = []
-  const files: TimedFile[] = []
+  const suspects: Suspect[] = []
+  const files: FileOutcome[] = []
+  const add = ({ passed, failed, skipped }: Count): void => {
+    total.passed += passed
+    total.failed += failed
+    total.skipped += skipped
+  }
   const taken = stopwatch()
   const runLane = async (queue: Job[], isAlone: boolean): Promise<void> => {
     for (let job = queue.shift(); job !== undefined; job = queue.shift()) {
-      const { stage } = job
       const outcome = await runJob(job, isAlone)
-      total.passed += outcome.passed
-      total.failed += outcome.failed
-      total.skipped += outcome.skipped
-      failures.push(...outcome.failures.map((text) => ({ stage: stage.name, text })))
+      add(outcome)
+      suspects.push(...suspectsOf(job.stage, outcome))
       files.push(...(outcome.files ?? []))
     }
   }
@@ -54,10 +61,13 @@ export async function runStages(stages: readonly Stage[]): Promise<number> {
     const lanes = queue[0]?.stage.inLanes === true ? Math.min(LANES, queue.length) : 1
     await Promise.all(Array.from({ length: lanes }, () => runLane(queue, lanes === 1)))
   }
+  const { change, failures, unsteady } = await secondChance(suspects, live, () => performance.now())
+  add(change)
   console.log(['', ...slowestList(files), `all of it in ${taken()}`].join('\n'))
   const skippedInCi = process.env['CI'] === 'true' && total.skipped > 0
   if (skippedInCi) console.log('\na skipped test is a failure in CI')
-  console.log(['', ...failureList(failures), `${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`].join('\n'))
+  const count = `${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`
+  console.log(['', ...unsteady.map((line) => `unsteady: ${line}`), ...failureList(failures), count].join('\n'))
   return total.failed === 0 && !skippedInCi ? 0 : 1
 }
 

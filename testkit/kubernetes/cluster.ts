@@ -180,8 +180,8 @@ export class Cluster implements AsyncDisposable {
   /** All of the node ends at once: its programs, its pods, its kernel's state. What is on its disk stays. */
   async cutPower(node: string): Promise<void> {
     const cgroup = join(labCgroup(this.lab.name), node)
-    await killCgroup(cgroup, 10_000)
-    await removeCgroup(cgroup, 5000)
+    await killCgroup(cgroup)
+    await removeCgroup(cgroup)
     await removeNetns(mustRun, [nodeNamed(this.lab.topology, node).netns])
     await removeNodeCgroups(this.lab.name, node)
   }

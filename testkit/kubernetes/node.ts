@@ -64,7 +64,7 @@ export async function startKubelet(options: NodeOptions): Promise<void> {
 export async function removeNodeCgroups(lab: string, node: string): Promise<void> {
   // a node's hierarchy begins where that process was which started it, anywhere on the machine
   const left = globSync(`/sys/fs/cgroup/{${CONTROLLERS.join(',')}}/**${cgroupOf(lab, node)}`)
-  const stuck = await mapLimited(left, 1, async (dir) => ((await removeCgroup(dir, 5000)) ? [] : [dir]))
+  const stuck = await mapLimited(left, 1, async (dir) => ((await removeCgroup(dir)) ? [] : [dir]))
   if (stuck.flat().length > 0) throw new Error(`node ${node}: cgroups still in use: ${stuck.flat().join(', ')}`)
 }
 

@@ -11,11 +11,9 @@ import { Lab } from '../../lab/lab.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { endpointText, type Endpoint } from '../../lab/tools/address.ts'
 import type { Order, Outcome } from '../../lab/tools/protocol.ts'
+import { HANG_MS } from '../base/hang.ts'
 import { addressOf, clusterObjects, FAMILIES, NODES, type NodeName } from './manifests.ts'
 import { TestService } from './test-service.ts'
-
-/** Within this a change has to be seen by every node, on a busy machine with two cores. */
-const PATIENCE_MS = 6000
 
 type WithoutId<T> = T extends unknown ? Omit<T, 'id'> : never
 
@@ -168,7 +166,7 @@ export class Cluster {
         const all = kinds(await this.ask(from, to, { count: 16 }))
         return all.length === 1 && all[0] === first ? podOf(first) : undefined
       },
-      { timeoutMs: PATIENCE_MS },
+      { timeoutMs: HANG_MS },
     )
     if (pod !== undefined) return pod
     return expect.fail(`from ${from} to ${endpointText(to)}: ${kinds(await this.ask(from, to, { count: 16 })).join()}, not always one pod`)
@@ -182,7 +180,7 @@ export class Cluster {
         const page = await this.page('client', url)
         return 'status' in page ? page.status : 'failed' in page ? page.failed : page
       }
-      await expect.poll(status, { timeout: PATIENCE_MS, interval: 50, message: url }).toBe(wanted)
+      await expect.poll(status, { interval: 50, message: url }).toBe(wanted)
     }
   }
 
@@ -196,7 +194,7 @@ export class Cluster {
 
   async #settleOne(pair: { from: string; to: Endpoint; wanted: Wanted }, options: SettleOptions): Promise<readonly Outcome[]> {
     const { from, to, wanted } = pair
-    const { withinMs = PATIENCE_MS, confirm = false, ...asked } = options
+    const { withinMs = HANG_MS, confirm = false, ...asked } = options
     let last: readonly Outcome[] = []
     const right = async (): Promise<true | undefined> => {
       last = await this.ask(from, to, asked)

@@ -9,7 +9,7 @@ import type { ParseInput, Raw } from '../parse/fields.ts'
 import { labelMap } from '../parse/labels.ts'
 import { field, fieldOr, listed, object, required } from '../schema/shape.ts'
 import { address, cidr, macAddress, name, texts } from '../schema/primitives.ts'
-import { asReachable } from '../parse/special-addresses.ts'
+import { reachable } from '../parse/special-addresses.ts'
 
 export const NODE_NETWORK = { apiVersion: 'netplane.io/v3', kind: 'NodeNetwork' } as const
 
@@ -27,7 +27,7 @@ const nodeInterface = object({
 export const nodeNetworkSpec = object({
   addresses: listed(
     'Where other nodes reach it, the first of each family before others: the InternalIPs of the Node, of a family without any its ExternalIPs.',
-    address,
+    reachable,
     { most: MANY },
   ),
   podCIDRs: listed('Ranges that the cluster has given to it for its pods.', cidr, { most: MANY }),
@@ -45,7 +45,7 @@ export const nodeNetworkSpec = object({
 export function parseNodeNetwork(input: ParseInput): NodeNetwork {
   const spec = inside(input.raw, 'spec', (raw) => ({
     addresses: usable(raw, 'addresses', {
-      read: asReachable,
+      read: reachable.read,
       refuse: (error) => {
         input.refuse(error.under('spec'))
       },

@@ -2,18 +2,27 @@
 /** Addresses that no service and no endpoint may have, as in the API's own rules. Layer: lib/kube. */
 import { cidrContains, parseCidr } from '../../base/ip.ts'
 import type { Addr, Cidr } from '../../base/ip.ts'
+import { addressSchemaWithout } from '../../base/address-schema.ts'
+import type { Shape } from '../schema/shape.ts'
 import { asAddr, FieldError } from './fields.ts'
 
+interface Special {
+  readonly cidr: Cidr
+  readonly what: string
+  /** of every way to write one of them */
+  readonly pattern: string
+}
+
 /** An endpoint at a loopback address would open the node's own services to all clients. */
-const special: readonly { readonly cidr: Cidr; readonly what: string }[] = [
-  { cidr: parseCidr('0.0.0.0/32'), what: 'the unspecified address' },
-  { cidr: parseCidr('::/128'), what: 'the unspecified address' },
-  { cidr: parseCidr('127.0.0.0/8'), what: 'a loopback address' },
-  { cidr: parseCidr('::1/128'), what: 'a loopback address' },
-  { cidr: parseCidr('169.254.0.0/16'), what: 'a link-local address' },
-  { cidr: parseCidr('fe80::/10'), what: 'a link-local address' },
-  { cidr: parseCidr('224.0.0.0/24'), what: 'a link-local multicast address' },
-  { cidr: parseCidr('ff02::/16'), what: 'a link-local multicast address' },
+const special: readonly Special[] = [
+  { cidr: parseCidr('0.0.0.0/32'), what: 'the unspecified address', pattern: '0\\.0\\.0\\.0' },
+  { cidr: parseCidr('::/128'), what: 'the unspecified address', pattern: '[0:]+' },
+  { cidr: parseCidr('127.0.0.0/8'), what: 'a loopback address', pattern: '127\\..*' },
+  { cidr: parseCidr('::1/128'), what: 'a loopback address', pattern: '[0:]*:0{0,3}1' },
+  { cidr: parseCidr('169.254.0.0/16'), what: 'a link-local address', pattern: '169\\.254\\..*' },
+  { cidr: parseCidr('fe80::/10'), what: 'a link-local address', pattern: '[fF][eE][89abAB][0-9a-fA-F]:.*' },
+  { cidr: parseCidr('224.0.0.0/24'), what: 'a link-local multicast address', pattern: '224\\.0\\.0\\..*' },
+  { cidr: parseCidr('ff02::/16'), what: 'a link-local multicast address', pattern: '[fF]{2}02:.*' },
 ]
 
 /** First bytes of the ranges above: nearly every address is done with one look. */
@@ -34,6 +43,12 @@ export function isReachable(addr: Addr): boolean {
 function specialOf(addr: Addr): string | undefined {
   if (!firstBytes.has(firstByte(addr))) return undefined
   return special.find(({ cidr }) => cidrContains(cidr, addr))?.what
+}
+
+/** An address that is none of them. */
+export const reachable: Shape<Addr> = {
+  read: asReachable,
+  schema: addressSchemaWithout(special.map(({ pattern }) => pattern)),
 }
 
 /** Of the family's own bytes, IPv6 apart from IPv4. */

@@ -5,6 +5,7 @@ import { Health } from '#lib/obs/health.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import { Listeners, type Listener } from '#agent/http/listeners.ts'
 import { FakeClock } from '../../support/fakes/fake-clock.ts'
+import { freePort } from '../../../testkit/base/free-port.ts'
 
 function setup() {
   const clock = new FakeClock()
@@ -22,22 +23,15 @@ function saying(name: string, port: number): Listener {
   return { host: undefined, port, pages: () => ({ '*': () => ({ status: 200, type: 'text/plain', body: name }) }) }
 }
 
-/** A server that holds a port that was free. */
+/** A server that holds a port. */
 async function holder(): Promise<{ readonly server: Server; readonly port: number }> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, resolve))
-  const address = server.address()
-  return { server, port: typeof address === 'object' && address !== null ? address.port : 0 }
+  const [server, port] = [createServer(), await freePort()]
+  await new Promise<void>((resolve) => server.listen(port, resolve))
+  return { server, port }
 }
 
 function release(server: Server): Promise<unknown> {
   return new Promise((resolve) => server.close(resolve))
-}
-
-async function freePort(): Promise<number> {
-  const { server, port } = await holder()
-  await release(server)
-  return port
 }
 
 async function said(port: number, host = '127.0.0.1'): Promise<string | undefined> {

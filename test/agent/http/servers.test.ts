@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createServer } from 'node:net'
 import { expect, test } from 'vitest'
-import { parsePort, type Port } from '#lib/base/ip.ts'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import { Metrics } from '#lib/obs/metrics.ts'
 import { defaultConfig, type Config } from '#agent/config/config.ts'
 import { HttpServers } from '#agent/http/servers.ts'
+import { freePort } from '../../../testkit/base/free-port.ts'
 
 const NO_REDIRECTS = { set: () => Promise.resolve(false), end: () => Promise.resolve(false) }
 
 test('metrics are made once, however often their port is refused, given up and had again', async () => {
   const holder = createServer()
-  await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve))
-  const address = holder.address()
-  const port = parsePort(typeof address === 'object' && address !== null ? address.port : 0)
+  const port = await freePort()
+  await new Promise<void>((resolve) => holder.listen(port, '127.0.0.1', resolve))
   let made = 0
   await using ports = new HttpServers({
     ...{ options: { healthPort: 0, metricsPort: undefined }, health: new Health(() => 0), log: silentLog },
@@ -40,7 +39,7 @@ test('metrics are made once, however often their port is refused, given up and h
   ports.configure(wants(true))
   await expect.poll(() => made).toBe(1)
   await new Promise((resolve) => holder.close(resolve))
-  await expect.poll(status, { timeout: 5000 }).toBe(200)
+  await expect.poll(status).toBe(200)
   ports.configure(wants(false))
   await expect.poll(status).toBeUndefined()
   ports.configure(wants(true))
@@ -103,11 +102,3 @@ test('what the agent did not serve it does not redirect to itself', async () => 
   await new Promise((resolve) => setTimeout(resolve, 50))
   expect(redirected).toEqual([])
 })
-
-async function freePort(): Promise<Port> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return parsePort(typeof address === 'object' && address !== null ? address.port : 0)
-}

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Whole agents, from a directory of manifests to the maps of a kernel in memory. Layer: test. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { formatAddr, parsePort, type Port } from '#lib/base/ip.ts'
+import { formatAddr, type Port } from '#lib/base/ip.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { runAgent } from '#agent/run/run-agent.ts'
 import { felixConfiguration, node, pod, service, slice, type Manifest } from '../../support/build.ts'
 import { FakeKernel } from '../../support/fakes/fake-kernel.ts'
 import { ListLog } from '../../support/fakes/list-log.ts'
+import { freePort } from '../../../testkit/base/free-port.ts'
 
 const ETH0 = { index: 2, name: 'eth0', addresses: [{ addr: '192.0.2.1', bits: 24 }] }
 const BOTH = { addresses: ['192.0.2.1', '2001:db8::1'] }
 const SELF = node('n1', { addresses: ['192.0.2.1'], podCIDRs: ['10.1.1.0/24'] })
 const WEB = service('web', { clusterIPs: ['10.96.0.7'] })
 const CONFIG = { cgroupV2Path: '/a/cgroup', bpfKubeProxyHealthzPort: 0, bpfProxyIptablesCleanupEnabled: false }
-/** They listen at once, and watch a directory: everything happens in less. */
-const SOON = { timeout: 10_000, interval: 5 }
+/** They listen at once, and watch a directory. */
+const SOON = { interval: 5 }
 
 let folder: string
 let kernel: FakeKernel
@@ -48,14 +48,6 @@ afterEach(async () => {
   for (const agent of agents) await agent.stop()
   rmSync(folder, { recursive: true })
 })
-
-async function freePort(): Promise<Port> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return parsePort(typeof address === 'object' && address !== null ? address.port : 0)
-}
 
 /** Into a file of its own. */
 function put(file: string, manifest: Manifest | string): void {

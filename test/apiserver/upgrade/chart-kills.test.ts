@@ -9,10 +9,10 @@ import { soon } from '../controllers/controllers.ts'
 import { OldCluster, RUN_LEASE, type Begun } from './old-cluster.ts'
 import { agentsNamespace, OPERATOR, plantForm } from './plant-forms.ts'
 import { IMAGE, upgradeRun, WHOLE_MS } from './upgrade-run.ts'
+import { SEED } from '../../support/steady/seed.ts'
 
 const BUILD_MS = 30 * 60_000
 const KILLS = Number(process.env['KILLS'] ?? 2)
-const SEED = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
 /** What helm does takes some two seconds. */
 const SPAN_MS = 3000
 const STEP_MS = 120_000

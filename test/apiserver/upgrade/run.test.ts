@@ -10,10 +10,10 @@ import { Random } from '../../../soak/random.ts'
 import { OldCluster } from './old-cluster.ts'
 import { agentsOf, EDITED_REQUESTS, plantForm } from './plant-forms.ts'
 import { IMAGE, WHOLE_MS } from './upgrade-run.ts'
+import { SEED } from '../../support/steady/seed.ts'
 
 const BUILD_MS = 30 * 60_000
 const KILLS = Number(process.env['KILLS'] ?? 8)
-const SEED = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
 /** A run that is not killed takes some 20 s. */
 const SPAN_MS = 6000
 /** The lock is waited for from the third second to the thirteenth. */

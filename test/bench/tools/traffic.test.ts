@@ -2,12 +2,13 @@
 /** The traffic tool with sanitizers, both sides of it. RUNS=… for a long look. Layer: test. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { isObject } from '#lib/base/object.ts'
 import { packageRoot } from '#lib/base/os/package.ts'
+import { freePort } from '../../../testkit/base/free-port.ts'
 import { lcg } from '../../support/lcg.ts'
 
 const TOOL = join(packageRoot(), 'build/sanitized/traffic')
@@ -52,16 +53,6 @@ function start(...args: readonly string[]): ChildProcess {
 function linesOf({ stdout }: ChildProcess): AsyncIterator<string> {
   if (stdout === null) throw new Error('no output')
   return createInterface({ input: stdout })[Symbol.asyncIterator]()
-}
-
-/** Free for TCP, and so for UDP: nothing else takes both here. */
-async function freePort(): Promise<number> {
-  const one = createServer().listen(0, '::')
-  await once(one, 'listening')
-  const address = one.address()
-  one.close()
-  await once(one, 'close')
-  return typeof address === 'object' && address !== null ? address.port : 0
 }
 
 async function ask(line: string): Promise<unknown> {

@@ -29,6 +29,7 @@ import {
 import { nodeStates, settledNodeStates } from './node-state.ts'
 import { served } from './traffic.ts'
 import { makeWorld, type World } from './ways.ts'
+import { SEED } from '../../support/steady/seed.ts'
 
 const PROXY = 'iptables'
 const API_SERVER = 'https://10.96.0.1/healthz'
@@ -39,7 +40,6 @@ const HELD = 'f4'
 const LATE = ['j1', 'j2', 'j3', 'j4', 'j5', 'j6', 'j7', 'j8']
 const ARGO_CD = 'argocd.argoproj.io/instance'
 const REST_MS = 2000
-const SEED = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 32))
 /** of operator, agents and API server: so often there and back, each once on the way; the soak has more */
 const ROUNDS = Number(process.env['ROUNDS'] ?? 1)
 /** between two of them at most */

@@ -8,6 +8,7 @@ import { lcg } from '../../support/lcg.ts'
 import { windowOf } from '../made.ts'
 import { clientsOf, send } from '../served.ts'
 import { startProgram, type Running } from './program.ts'
+import { SEED } from '../../support/steady/seed.ts'
 
 const KILLS = Number(process.env['KILLS'] ?? '4')
 const KEYS = 40
@@ -38,7 +39,7 @@ test(
     onTestFinished(() => {
       rmSync(data, { recursive: true })
     })
-    const random = lcg(Number(process.env['SEED'] ?? '7'))
+    const random = lcg(SEED)
     const now = Math.floor(Date.now() / 1000)
     const updates = [...told(now)]
     const closed = now - 150

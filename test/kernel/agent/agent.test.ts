@@ -42,7 +42,7 @@ describe('start', () => {
     const get = (path: string): string =>
       machine.sh(`${process.execPath} -e 'fetch("http://127.0.0.1:${path}").then((a) => a.text().then((t) => console.log(a.status, t)))'`)
     expect(get('9099/liveness')).toMatch(/^200 .*"live":true/)
-    await expect.poll(() => get('9099/readiness'), { timeout: 10_000 }).toMatch(/^200 .*"ready":true/)
+    await expect.poll(() => get('9099/readiness')).toMatch(/^200 .*"ready":true/)
     const metrics = get('9091/metrics')
     for (const line of [
       /^netplane_agent_info\{node="n1",version="[^"]+"\} 1$/m,
@@ -97,7 +97,7 @@ describe('a Node that is in no manifest', () => {
     expect((await agent.event('node.lost'))['reason']).toMatch(/last good state stays in force$/)
     machine.put('web.json', [service, slice('10.1.1.5', '10.1.1.9')])
     // each also as one of this node's
-    await expect.poll(() => rows(machine, 'np_backends'), { timeout: 5000 }).toBe(4)
+    await expect.poll(() => rows(machine, 'np_backends')).toBe(4)
     expect(links(machine)).toEqual(before)
     expect(machine.sh('ip route show proto 80')).toContain('10.1.2.0/24')
   })
@@ -168,7 +168,7 @@ describe('changes', () => {
     machine.put('felix.json', [felix(machine.cgroup, { bpfConnectTimeLoadBalancing: 'Disabled' })])
     await agent.until('programs that are being loaded', loading)
     machine.put('web.json', [service, slice('10.1.1.5', '10.1.1.9')])
-    await expect.poll(() => rows(machine, 'np_backends'), { timeout: 5000, interval: 5 }).toBe(4)
+    await expect.poll(() => rows(machine, 'np_backends'), { interval: 5 }).toBe(4)
     expect(loading()).toBe(true)
     await agent.event('programs.retired')
     expect(await rows(machine, 'np_backends')).toBe(4)
@@ -181,7 +181,7 @@ describe('changes', () => {
     plug(machine, POD_B)
     await agent.until('the new pod', () => hookPins(POD_B).every((pin) => pin in links(machine)))
     // programs are on a device of ours before its pod is known
-    await expect.poll(() => rows(machine, 'np_addrs'), { timeout: 5000 }).toBe(7)
+    await expect.poll(() => rows(machine, 'np_addrs')).toBe(7)
     machine.sh(`ip link del ${POD_A}`)
     plug(machine, POD_A)
     const ifindex = Number(machine.sh(`ip -o link show ${POD_A} | cut -d: -f1`))
@@ -193,12 +193,12 @@ describe('changes', () => {
     await agent.event('dataplane.ready')
     machine.drop('pods.json')
     const counts = async (): Promise<number[]> => [await rows(machine, 'np_addrs'), await rows(machine, 'np_ifaces')]
-    await expect.poll(counts, { timeout: 5000 }).toEqual([5, 2])
+    await expect.poll(counts).toEqual([5, 2])
     expect(hookPins(POD_A).filter((pin) => pin in links(machine))).toEqual(hookPins(POD_A))
     machine.sh(`ip link del ${POD_A}`)
     await agent.event('hook.detached', 2)
     await agent.until('its hooks to go', () => !hookPins(POD_A).some((pin) => pin in links(machine)))
-    await expect.poll(counts, { timeout: 5000 }).toEqual([5, 1])
+    await expect.poll(counts).toEqual([5, 1])
   })
 
   test('of the configuration swap the programs and drop the old ones', async () => {

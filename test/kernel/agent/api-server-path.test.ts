@@ -23,7 +23,7 @@ const NODE = { v4: '192.0.2.1', v6: 'fd00::1' }
 const OUTSIDE = { v4: '192.0.2.9', v6: 'fd00::9' }
 const THIEF = { v4: '10.1.1.6', v6: 'fd01::6' }
 const SERVICE = { v4: '10.96.0.10', v6: 'fd96::10' }
-const SOON = { timeout: 20_000, interval: 100 }
+const SOON = { interval: 100 }
 
 type KubeObject = { readonly metadata: { readonly name: string; readonly namespace?: string } } & Readonly<Record<string, unknown>>
 

@@ -92,10 +92,10 @@ describe('what strangers remove is found and put back', () => {
       const agent = machine.agent()
       await agent.event('dataplane.ready')
       const ids = STANDBYS.map(programId)
-      await expect.poll(() => linked(ids), { timeout: 20_000 }).toEqual([1, 1, 1, 1])
+      await expect.poll(() => linked(ids)).toEqual([1, 1, 1, 1])
       detach()
       await agent.event('drift.found')
-      await expect.poll(() => [onInterfaces(), ...linked(ids)], { timeout: 20_000 }).toEqual([4, 1, 1, 1, 1])
+      await expect.poll(() => [onInterfaces(), ...linked(ids)]).toEqual([4, 1, 1, 1, 1])
       await agent.kill()
       await expect.poll(() => linked(ids)).toEqual([0, 0, 0, 0])
     },

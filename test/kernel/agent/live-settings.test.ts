@@ -52,9 +52,9 @@ const SEEN = [
 test.each(SEEN)('$spec', async ({ spec, look, before, after }) => {
   expect(look()).toBe(before)
   say(spec)
-  await expect.poll(look, { timeout: 20_000 }).toBe(after)
+  await expect.poll(look).toBe(after)
   say({})
-  await expect.poll(look, { timeout: 20_000 }).toBe(before)
+  await expect.poll(look).toBe(before)
 })
 
 test('new pods’ devices are known by another prefix', async () => {
@@ -62,7 +62,7 @@ test('new pods’ devices are known by another prefix', async () => {
   say({ interfacePrefix: 'abc' })
   machine.put('more.json', [pod('b', '10.1.1.6')])
   machine.sh(`ip link add ${device} type veth peer name peer0; ip link set ${device} up; ip link set peer0 up`)
-  await expect.poll(() => hasHooks(device), { timeout: 20_000 }).toBe(true)
+  await expect.poll(() => hasHooks(device)).toBe(true)
   expect(hasHooks(POD_A)).toBe(true)
 })
 
@@ -75,17 +75,17 @@ test('settings of this node go before those of all nodes, as long as they are th
   }
   const other = { ...own, metadata: { name: 'node.n2' }, spec: { prometheusMetricsEnabled: false } }
   say({ interfaceExclude: 'eth9' }, own, other)
-  await expect.poll(() => hasHooks('eth0'), { timeout: 20_000 }).toBe(false)
+  await expect.poll(() => hasHooks('eth0')).toBe(false)
   expect(page('9091/metrics')).toMatch(/^200 /)
   say({ interfaceExclude: 'eth9' }, other)
-  await expect.poll(() => hasHooks('eth0'), { timeout: 20_000 }).toBe(true)
+  await expect.poll(() => hasHooks('eth0')).toBe(true)
 })
 
 test('how much is logged', async () => {
   const times = (): number => agent.events('configuration.applied').filter(({ field }) => field === 'interfaceExclude').length
   const exclude = async (interfaceExclude: string, logSeverityScreen: string): Promise<void> => {
     say({ interfaceExclude, logSeverityScreen })
-    await expect.poll(() => hasHooks('eth0'), { timeout: 20_000 }).toBe(interfaceExclude !== 'eth0')
+    await expect.poll(() => hasHooks('eth0')).toBe(interfaceExclude !== 'eth0')
   }
   await exclude('eth0', 'Error')
   const before = times()
@@ -125,7 +125,7 @@ async function set(spec: Readonly<Record<string, string>>): Promise<void> {
 async function mended(there: Spoilable): Promise<void> {
   for (let times = 0; times < 2; times++) {
     there.spoil()
-    await expect.poll(there.isWhole, { timeout: 20_000 }).toBe(true)
+    await expect.poll(there.isWhole).toBe(true)
   }
 }
 
@@ -148,7 +148,7 @@ test('what the kernel tells of is put back at once, however rarely the agent loo
   for (let times = 0; times < 2; times++) {
     machine.sh(`echo 0 > ${forwarding}`)
     // another program that puts its own back at once waits a second for us
-    await expect.poll(() => machine.sh(`cat ${forwarding}`), { timeout: 20_000 }).toBe('1\n')
+    await expect.poll(() => machine.sh(`cat ${forwarding}`)).toBe('1\n')
   }
 })
 
@@ -163,5 +163,5 @@ test('ipForwarding: while it is Disabled the node forwards as others say', async
   await mended(SYSCTL)
   expect(forwards()).toBe('00')
   say({})
-  await expect.poll(forwards, { timeout: 20_000 }).toBe('11')
+  await expect.poll(forwards).toBe('11')
 })

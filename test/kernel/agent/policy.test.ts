@@ -92,7 +92,7 @@ describe('a policy for a local pod', () => {
     await agent.event('dataplane.ready')
     machine.drop('policy.json')
     await agent.until('the pod to be open', () => info('10.1.1.5')?.ingress === NO_SET)
-    await expect.poll(sizes, { timeout: 5000 }).toEqual([0, 0, 0])
+    await expect.poll(sizes).toEqual([0, 0, 0])
     expect(info('10.1.1.5')).toMatchObject({ kind: 1, identity: NO_IDENTITY })
   })
 
@@ -107,7 +107,7 @@ describe('a policy for a local pod', () => {
     expect(info('10.1.1.5')?.ingress).not.toBe(before.ingress)
     expect([info('10.1.2.7')?.identity, info('10.1.2.8')?.identity === NO_IDENTITY]).toEqual([NO_IDENTITY, false])
     await second.until('the epoch', () => epoch() > before.epoch)
-    await expect.poll(() => rows(machine, 'np_rules'), { timeout: 5000 }).toBe(2)
+    await expect.poll(() => rows(machine, 'np_rules')).toBe(2)
   })
 
   test('that is bad by now stays as it was, also for the next agent', async () => {
@@ -169,7 +169,7 @@ test('policies of one namespace that would fill the tables shut out no other nam
   machine.put('bad.json', [manyPeers('bad', 'a6', { count: 2, net: 1 })])
   await agent.event('policy.recovered')
   await agent.until('their own rules', () => info('10.1.1.6')?.ingress !== info('10.1.1.6')?.egress)
-  await expect.poll(() => rows(machine, 'np_rules'), { timeout: 5000 }).toBe(2 + 2 * 3)
+  await expect.poll(() => rows(machine, 'np_rules')).toBe(2 + 2 * 3)
   expect(agent.events('apply.failed')).toEqual([])
 })
 
@@ -255,7 +255,7 @@ describe('host endpoints', () => {
     expect(read(catalogue.np_untracked, ifindex)).toBe(read(catalogue.np_hosts, { ifindex, view: 0 })?.untracked_ingress)
     machine.drop('early.json')
     machine.drop('hosts.json')
-    await expect.poll(() => rows(machine, 'np_hosts'), { timeout: 5000 }).toBe(0)
+    await expect.poll(() => rows(machine, 'np_hosts')).toBe(0)
     await agent.until('no set for XDP', () => read(catalogue.np_untracked, ifindex) === NO_SET)
   })
 

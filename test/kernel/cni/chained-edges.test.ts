@@ -10,7 +10,6 @@ let of: ChainedNode
 let agent: AgentProcess
 
 const FAMILIES = ['v4', 'v6'] as const
-const SOON = { timeout: 10_000 }
 const RANGE = '10.3.0.0/24'
 /** Of the other node, whose pods are behind the tunnel that the other plugin has made. */
 const FAR = { range: '10.3.1.0/24', device: '10.3.1.0', pod: '10.3.1.5', mac: '02:00:00:00:01:02' }
@@ -128,7 +127,7 @@ afterAll(async () => {
 })
 
 test("what the node itself asks a service goes the other plugin's way to pods of other nodes", async () => {
-  await expect.poll(() => asks('found', 'near'), SOON).toBe('answer')
+  await expect.poll(() => asks('found', 'near')).toBe('answer')
   expect(['bridged', undefined].map((place) => asks(place, 'near'))).toEqual(['answer', 'answer'])
   expect([...PODS, undefined].map((place) => asks(place, 'far'))).toEqual(['answer', 'answer', 'answer', 'answer'])
 })
@@ -184,9 +183,9 @@ test('a forgotten pod that runs stays cut off, with the next agent too, and is f
   const veths = PODS.map(vethOf)
   const bared = (): readonly unknown[] =>
     agent.events('hook.detached').filter(({ hook }) => veths.includes(String(hook).replace(/\/.*/, '')))
-  await expect.poll(loose, SOON).toEqual(PODS)
+  await expect.poll(loose).toEqual(PODS)
   of.machine.put('pods.json', [])
-  await expect.poll(loose, SOON).toEqual([])
+  await expect.poll(loose).toEqual([])
   expect(bared()).toEqual([])
   await agent.kill()
   of.machine.sh(`
@@ -200,7 +199,7 @@ test('a forgotten pod that runs stays cut off, with the next agent too, and is f
   expect(bared()).toEqual([])
   expect(loose()).toEqual([])
   of.machine.put('pods.json', PODS.map(podOf))
-  await expect.poll(loose, SOON).toEqual(PODS)
+  await expect.poll(loose).toEqual(PODS)
   expect(await agent.event('pod.discovered')).toMatchObject({ pod: 'default/found', iface: veth })
   expect(await agent.event('pod.duplicated')).toMatchObject({ pod: 'default/found', iface: veth, others: ['twin0'] })
   // its first look, a minute before the next
@@ -236,11 +235,11 @@ describe("rules of the node's devices for what they forward", () => {
     ['masqueraded by the other plugin', '-s 10.0.0.0/8 ! -d 10.0.0.0/8 -j MASQUERADE'],
   ])("hold for pods' packets, %s", async (_, rule) => {
     if (rule !== '') of.machine.sh(`iptables -t nat -A POSTROUTING ${rule}`)
-    await expect.poll(reached, SOON).toEqual(ALL)
+    await expect.poll(reached).toEqual(ALL)
     of.machine.put('denied.json', [denied])
-    await expect.poll(reached, SOON).toEqual([false, false, true, false, false, true])
+    await expect.poll(reached).toEqual([false, false, true, false, false, true])
     of.machine.put('denied.json', [])
-    await expect.poll(reached, SOON).toEqual(ALL)
+    await expect.poll(reached).toEqual(ALL)
     if (rule !== '') of.machine.sh(`iptables -t nat -D POSTROUTING ${rule}`)
   })
 })

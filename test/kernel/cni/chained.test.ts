@@ -116,7 +116,7 @@ describe.each(Object.keys(KINDS))('%s', (kind) => {
     const next = await of.ready()
     expectPolicies()
     of.machine.put('policies.json', [])
-    await expect.poll(() => of.pings('stranger', of.address('closed', 'v6')), { timeout: 10_000 }).toBe(true)
+    await expect.poll(() => of.pings('stranger', of.address('closed', 'v6'))).toBe(true)
     expect(next.events('pod.discovered')).toEqual([])
   }, 180_000)
 
@@ -142,7 +142,7 @@ describe.each(Object.keys(KINDS))('%s', (kind) => {
     await of.serve('stranger', 8080)
     await of.serve('outside', 8080)
     const client = of.address('stranger', 'v4')
-    await expect.poll(() => of.get('stranger', '10.96.0.10', 80), { timeout: 10_000 }).toBe(`friend ${client}`)
+    await expect.poll(() => of.get('stranger', '10.96.0.10', 80)).toBe(`friend ${client}`)
     of.settle()
     expect({
       'itself by its service': of.get('friend', '10.96.0.10', 80),
@@ -251,7 +251,7 @@ describe.each(Object.keys(KINDS))('%s', (kind) => {
     const agent = of.machine.agent()
     await agent.event('dataplane.ready')
     await agent.event('pod.discovered', PODS.length)
-    await expect.poll(() => of.pings('stranger', of.address('closed', 'v4')), { timeout: 10_000 }).toBe(false)
+    await expect.poll(() => of.pings('stranger', of.address('closed', 'v4'))).toBe(false)
     expectPolicies()
     expect(of.types()).not.toContain('netplane-cni')
     await agent.kill()

@@ -77,7 +77,7 @@ describe('what runtimes find', () => {
     rmSync(confDir)
     await agent.event('cni.listening')
     await agent.event('cni.installed')
-    await expect.poll(readiness, { timeout: 10_000 }).toMatch(/"ready":true.*200$/s)
+    await expect.poll(readiness).toMatch(/"ready":true.*200$/s)
     expect(agent.events('cni.listening.failed')).toHaveLength(1)
   })
 

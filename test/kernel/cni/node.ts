@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A node whose pods come by CNI: a runtime in a few lines, with the real shim. Layer: test. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject } from '#lib/base/object.ts'
 import { parseIPBlock } from '#lib/kube/objects/ip-block.ts'
@@ -126,6 +126,7 @@ export class CniNode {
   beginAdd(sandbox: Sandbox, config: Readonly<Record<string, unknown>> = {}): () => Outcome | undefined {
     this.makeNetns(sandbox)
     const file = join(this.machine.folder, 'answer')
+    rmSync(file, { force: true })
     const script = scriptOf(this.#environment('ADD', sandbox), {
       shim: this.#shim,
       input: JSON.stringify({ ...this.#config(), ...config }),

@@ -25,6 +25,7 @@ import { TestMap, loadObject } from '../../../testkit/packets/objects.ts'
 import type { KernelFacts } from '../kernel-facts.ts'
 import { addrInfo } from '../../../testkit/packets/addr-info.ts'
 import { testCfg } from '../../../testkit/packets/runner.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
 
 const HOOKS = ['connect4', 'connect6', 'sendmsg4', 'sendmsg6', 'recvmsg4', 'recvmsg6', 'getpeername4', 'getpeername6'] as const
 const FAMILIES = [
@@ -35,7 +36,7 @@ const PORT = 80
 const NODE_PORT = 30080
 const TCP = 6
 const UDP = 17
-const WAIT_MS = 20_000
+const WAIT_MS = HANG_MS
 
 type Family = (typeof FAMILIES)[number]
 type Check = (name: string, wrong: string | undefined) => void

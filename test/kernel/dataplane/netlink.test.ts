@@ -57,7 +57,7 @@ function monitored(receiveBufferBytes?: number): Monitored {
   stack.push(monitor)
   monitor.start(events)
   const until = async (condition: (iface: Interface | undefined) => boolean): Promise<Interface | undefined> => {
-    await expect.poll(() => condition(monitor.interfaces.byName(IFACE)), { timeout: 5000, interval: 2 }).toBe(true)
+    await expect.poll(() => condition(monitor.interfaces.byName(IFACE)), { interval: 2 }).toBe(true)
     return monitor.interfaces.byName(IFACE)
   }
   return { monitor, heard, until }
@@ -231,6 +231,6 @@ describe('routes', () => {
     if (route === undefined) throw new Error('no route')
     removeRoute(netlink, route)
     removeRoute(netlink, route)
-    await expect.poll(() => heard, { timeout: 5000 }).toContain('a route')
+    await expect.poll(() => heard).toContain('a route')
   })
 })

@@ -7,6 +7,7 @@ import { findFirewalls, type FirewallReport } from '#agent/node/firewall/detect.
 import { ownDevices } from '#agent/node/firewall/pod-devices.ts'
 import { legacyTables } from '#agent/node/firewall/legacy.ts'
 import { DOCKER, FIREWALLD, ufw } from '../../agent/node/firewall/rules.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
 
 function feed(command: readonly string[], input = ''): void {
   const [program = '', ...args] = command
@@ -19,7 +20,7 @@ afterEach(() => {
 })
 
 async function find(forwards = false): Promise<FirewallReport> {
-  return await findFirewalls({ run: toolRunner({ timeoutMs: 10_000 }), legacyTables, pods: [ownDevices('npl')], forwards })
+  return await findFirewalls({ run: toolRunner({ timeoutMs: HANG_MS }), legacyTables, pods: [ownDevices('npl')], forwards })
 }
 
 /** "input by FILTER: policy of INPUT, ipv4" */

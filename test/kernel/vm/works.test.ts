@@ -11,7 +11,7 @@ const SOAK: Row = { ...ROW, name: 'soak', soak: true, preflight: true }
 const NONE: Row = { ...ROW, name: 'none', preflight: true, isSupported: false }
 
 test.each([
-  ['nothing', {}, { old: ['tests'], later: ['tests'], soak: ['preflight'], none: ['preflight'] }],
+  ['nothing', {}, { old: ['tests'], later: ['tests'], soak: [], none: [] }],
   ['all', { all: true }, { old: ['demo', 'tests'], later: ['tests'], soak: ['tests', 'preflight'], none: ['preflight'] }],
   ['a name', { names: ['soak'] }, { old: [], later: [], soak: ['tests'], none: [] }],
   ['a name that could have the demo', { names: ['old'] }, { old: ['tests'], later: [], soak: [], none: [] }],

@@ -22,6 +22,6 @@ export function worksOf(row: Row, { names, all, only }: Asked): Work[] {
   return [
     ...(all && row.demo ? (['demo'] as const) : []),
     ...(row.isSupported && (all || !row.soak) ? (['tests'] as const) : []),
-    ...(row.preflight ? (['preflight'] as const) : []),
+    ...(all && row.preflight ? (['preflight'] as const) : []),
   ]
 }

@@ -20,7 +20,7 @@ import {
   type Wishes,
 } from './world.ts'
 
-const SOON = { timeout: 10_000, interval: 100 }
+const SOON = { interval: 100 }
 const world = new World('firewall')
 const BASE: Wishes = { pools: { vxlanMode: 'CrossSubnet', natOutgoing: true }, endpoints: ['a-1', 'c-1'] }
 /** of a process of node a */

@@ -19,11 +19,12 @@ import {
   type PodName,
   type Wishes,
 } from './world.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
 
 /** Other settings are other programs, and loading them on three nodes takes its time. */
 const SOON = { timeout: 45_000, interval: 100 }
-/** Without anything to load. */
-const AT_ONCE = { timeout: 10_000, interval: 50 }
+/** Without anything to load: long before the agent compares its routes by itself, which it does each minute. */
+const AT_ONCE = { timeout: HANG_MS, interval: 50 }
 /** of a service of pod a-1 alone */
 const NEAR_PORT = 30081
 const world = new World('nodelife')

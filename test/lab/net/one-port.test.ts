@@ -6,7 +6,7 @@ import { FAMILIES, NODE_PORT, nodeAddress, POD_PORT, podAddress, serviceAddress,
 
 const NODE = 'a'
 const PORT = 13_000
-const SOON = { timeout: 20_000, interval: 100 }
+const SOON = { interval: 100 }
 const world = new World('oneport')
 
 beforeAll(() => world.up({}))

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { FAMILIES, FAR, FAR_PORT, NODE_PORT, nodeAddress, podAddress, POD_PORT, PROTOS, World, type Family } from './world.ts'
 
-const SOON = { timeout: 20_000, interval: 100 }
+const SOON = { interval: 100 }
 /** of an echo server of node a */
 const OWN_PORT = 7100
 const world = new World('ownaddr')

@@ -7,6 +7,7 @@ import { request } from '../../../lab/traffic/traffic.ts'
 import { waitFor } from '../../../lab/wait.ts'
 import { Manifests, node, pod, TWO_NODES } from '../cluster.ts'
 import { machine, traces } from '../machine.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
 
 /** The sources, whatever was built before. */
 const agentCommand = [process.execPath, '--conditions=source', `${process.cwd()}/agent/main.ts`]
@@ -56,7 +57,7 @@ describe('agents', () => {
       const result = await request(lab, { from: 'one', to: { proto: 'tcp', address: '10.31.1.3', port: 8080 }, timeoutMs: 500 })
       return result.answers[0]?.peer.startsWith('10.31.0.1:') === true ? true : undefined
     }
-    expect(await waitFor(answers, { timeoutMs: 10_000 }), lab.log('b')).toBe(true)
+    expect(await waitFor(answers, { timeoutMs: HANG_MS }), lab.log('b')).toBe(true)
     expect((await lab.status()).ok).toBe(true)
   })
 
@@ -65,7 +66,7 @@ describe('agents', () => {
     await using lab = await Lab.up({ name: 'tport', resources: manifests.dir, agentCommand, servers: false })
     const felix = { apiVersion: 'netplane.io/v3', kind: 'FelixConfiguration', metadata: { name: 'default' }, spec: { healthPort: 19099 } }
     manifests.write([...TWO_NODES, felix])
-    expect(await waitFor(async () => ((await lab.status()).ok ? true : undefined), { timeoutMs: 10_000 })).toBe(true)
+    expect(await waitFor(async () => ((await lab.status()).ok ? true : undefined), { timeoutMs: HANG_MS })).toBe(true)
     expect((await lab.agents.get({ node: 'a', port: 19099, path: '/readiness', waitMs: 10_000 })).status).toBe(0)
   })
 

@@ -54,7 +54,7 @@ function stream(result: FlowResult, proto: string): StreamResult {
 
 /** Waits until the rule in the way has met so many packets. */
 async function met(count: number): Promise<void> {
-  await expect.poll(counted, { timeout: 20_000, message: 'packets met' }).toBeGreaterThanOrEqual(count)
+  await expect.poll(counted, { message: 'packets met' }).toBeGreaterThanOrEqual(count)
 }
 
 /** Waits for a TCP connection of this place. */

@@ -18,6 +18,7 @@ import {
   type SlicePort,
 } from '../../../testkit/lab/manifests.ts'
 import { BOTH_PROTOCOLS } from '../../../testkit/lab/test-service.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
 
 const SHELLS = ['shell-a', 'shell-b', 'shell-c']
 const WEB: readonly SlicePort[] = BOTH_PROTOCOLS.map(({ name, protocol }) => ({ name, protocol, port: 8080 }))
@@ -128,7 +129,7 @@ export function metricTests(cluster: Cluster): void {
     await cluster.reaches('node/a', to, ['a-1', 'b-1'])
     const before = await count()
     await cluster.reaches('node/a', to, ['a-1', 'b-1'])
-    await expect.poll(count, { timeout: 10_000 }).toBeGreaterThanOrEqual(before + 20)
+    await expect.poll(count).toBeGreaterThanOrEqual(before + 20)
   })
 }
 
@@ -209,7 +210,7 @@ export function latencyTests(cluster: Cluster): void {
       service.put({ endpoints: ['b-1'] })
       const there = async (): Promise<true | undefined> =>
         kinds(await cluster.ask('shell-a', service.at(4, 'udp'), { timeoutMs: 50 }))[0] === 'b-1' ? true : undefined
-      expect(await waitFor(there, { timeoutMs: 5000, everyMs: 1 })).toBe(true)
+      expect(await waitFor(there, { timeoutMs: HANG_MS, everyMs: 1 })).toBe(true)
       times.push(systemClock.now() - began)
     }
     times.sort((a, b) => a - b)

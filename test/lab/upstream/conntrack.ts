@@ -10,7 +10,7 @@ import { addressOf, FAMILIES, PORTS, type Family } from '../../../testkit/lab/ma
 import { BOTH_PROTOCOLS, type TestService } from '../../../testkit/lab/test-service.ts'
 
 /** The agent's time and the flow's: a busy machine may be slow, a stale entry lasts half a minute. */
-const MOVED_MS = 3000
+const MOVED_MS = 20_000
 
 /** One port a family: the same flow again and again. */
 function fixed(family: Family): SettleOptions {

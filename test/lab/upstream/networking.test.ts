@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Upstream's tests of the rest of the network, by their names, and two of our own. Root. Layer: test. */
+/** Upstream's tests of the rest of the network, by their names, and one of our own. Root. Layer: test. */
 import { afterAll, beforeAll, describe } from 'vitest'
 import { Cluster } from '../../../testkit/lab/cluster.ts'
-import { dualStackTests, latencyTests, metricTests, noSnatTests, podLifeTests, rangeTests, settingTests, sliceTests } from './clusters.ts'
+import { dualStackTests, metricTests, noSnatTests, podLifeTests, rangeTests, settingTests, sliceTests } from './clusters.ts'
 import { firstFamilyTests, granularTests, podTests } from './granular.ts'
-import { iperfTests, tunnelTests } from './throughput.ts'
+import { fragmentTests } from './throughput.ts'
 import { distributionTests, hintTests } from './topology.ts'
 
 const cluster = new Cluster('e2enetwork')
@@ -52,10 +52,6 @@ describe('[sig-network] Service CIDRs', () => {
   rangeTests(cluster)
 })
 
-describe('[sig-network] Service endpoints latency', () => {
-  latencyTests(cluster)
-})
-
 describe('[sig-network] Topology Hints', () => {
   hintTests(cluster)
 })
@@ -64,10 +60,6 @@ describe('[sig-network] Traffic Distribution', () => {
   distributionTests(cluster)
 })
 
-describe('[sig-network] Networking IPerf2', () => {
-  iperfTests(cluster)
-})
-
 describe('Netplane', () => {
-  tunnelTests(cluster)
+  fragmentTests(cluster)
 })

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** How much goes through: between pods, and through the tunnel beside the direct way. Layer: test. */
+/** How much goes through: between pods, and through the tunnel beside the direct way; and in fragments. Layer: test. */
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { packageRoot } from '#lib/base/os/package.ts'
@@ -77,7 +77,9 @@ export function tunnelTests(cluster: Cluster): void {
       }
     })
   })
+}
 
+export function fragmentTests(cluster: Cluster): void {
   test('fragments of both families through a NodePort of another node', async () => {
     const service = cluster.service()
     service.put({ type: 'NodePort', endpoints: ['b-1'] })

@@ -99,16 +99,16 @@ describe('what a program has given is asked for again when the server refuses it
   test('once for all requests, and less and less often while it goes on', async () => {
     await using api = client(config(program()))
     good = 'nothing'
-    const end = Date.now() + 3500
+    const end = Date.now() + 5000
     while (Date.now() < end) {
       await Promise.all(Array.from({ length: 10 }, () => expect(api.list(PODS)).rejects.toThrow('Unauthorized')))
       await sleep(20)
     }
-    // at once, after one second, after two more; and the one that began
+    // at once, after one second, after two more, not yet after another four; and the one that began
     expect(runs()).toBeGreaterThanOrEqual(3)
     expect(runs()).toBeLessThanOrEqual(4)
     expect(said.length).toBe(runs() - 1)
-  }, 30_000)
+  })
 
   test('a source goes on with what the program gives then', async () => {
     const server = fromKubeconfig(config(program()))
@@ -151,7 +151,7 @@ describe('a program', () => {
     expect(performance.now() - began).toBeLessThan(10_000)
     const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'))
     await until('it to be gone', () => !existsSync(`/proc/${pid}/stat`) || / Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8')))
-  }, 20_000)
+  })
 
   test('that fails is not run for each request, and the error has what it complains of', async () => {
     await using api = client(config(program('echo no ticket >&2; exit 3')))
@@ -245,7 +245,7 @@ describe('a kubeconfig that was rewritten', () => {
     good = 'nothing'
     if (how === 'gone') fake.cut()
     else fake.endWatches('/api/v1/services')
-    await source.untilThere('Service/default/other', 10_000)
+    await source.untilThere('Service/default/other')
     expect(source.source.servers().port).toBe(other.server.port)
   })
 
@@ -271,7 +271,7 @@ describe('a kubeconfig that was rewritten', () => {
     await sleep(2100)
     await api.list(PODS)
     expect(runs()).toBe(1)
-  }, 20_000)
+  })
 })
 
 test('paths in a kubeconfig are relative to its folder, wherever the agent runs', async () => {

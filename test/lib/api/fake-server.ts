@@ -5,6 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ApiServer } from '#lib/api/connection/server.ts'
+import { freePort } from '../../../testkit/base/free-port.ts'
 
 type Raw = Readonly<Record<string, unknown>>
 
@@ -46,9 +47,10 @@ export class FakeServer implements AsyncDisposable {
     })
   }
 
-  static async start(port = 0, address?: string): Promise<FakeServer> {
+  /** On a port that it can have again, when none is given. */
+  static async start(port?: number, address?: string): Promise<FakeServer> {
     const fake = new FakeServer(createServer())
-    await fake.listen(port, address)
+    await fake.listen(port ?? (await freePort()), address)
     return fake
   }
 

@@ -127,7 +127,7 @@ describe('after an absence', () => {
         () => false,
       )
     }
-    await expect.poll(comes, { timeout: 5000, interval: 1 }).toBe(true)
+    await expect.poll(comes, { interval: 1 }).toBe(true)
   })
 })
 

@@ -38,7 +38,7 @@ export class SourceRun implements AsyncDisposable {
   }
 
   async untilSynced(): Promise<this> {
-    await until('the source to be synced', () => this.synced > 0, 20_000)
+    await until('the source to be synced', () => this.synced > 0)
     return this
   }
 

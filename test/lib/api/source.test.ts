@@ -278,7 +278,7 @@ describe('kinds that the server does not have', () => {
     await using source = await run().untilSynced()
     fake.put(POLICIES, policy('p'))
     fake.groups.set('netplane.io/v3', ['globalnetworkpolicies'])
-    await source.untilThere('GlobalNetworkPolicy/p', 10_000)
+    await source.untilThere('GlobalNetworkPolicy/p')
     expect(source.synced).toBe(1)
     expect(fake.requests.filter((path) => path.startsWith('/apis/netplane.io/v3/tiers'))).toEqual([])
   })
@@ -310,7 +310,7 @@ describe('kinds that the server does not have', () => {
     expect(source.objects.has('GlobalNetworkPolicy/p')).toBe(true)
     fake.groups.delete('netplane.io/v3')
     fake.fault = () => false
-    await source.untilGone('GlobalNetworkPolicy/p', 10_000)
+    await source.untilGone('GlobalNetworkPolicy/p')
   })
 })
 
@@ -396,7 +396,7 @@ test.each([
 
 test.each([
   ['of which the same page follows', () => 'more', /list of Service: its pages do not end/],
-  ['of more pages than there can be objects', () => String(Math.random()), /list of Service: more than 4000 pages/],
+  ['of more pages than there can be objects', (page: number) => String(page), /list of Service: more than 4000 pages/],
 ])(
   'a list %s ends, and the source reports it',
   async (_, next, reason) => {
@@ -404,7 +404,7 @@ test.each([
     fake.fault = ({ path, query }, response) => {
       if (path !== SERVICES || query.has('watch')) return false
       pages++
-      json(response, 200, { metadata: { resourceVersion: '100', continue: next() }, items: [] })
+      json(response, 200, { metadata: { resourceVersion: '100', continue: next(pages) }, items: [] })
       return true
     }
     await using source = run({ backoff: { firstMs: 500, maxMs: 5000 } })

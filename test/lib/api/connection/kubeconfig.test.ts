@@ -79,7 +79,7 @@ describe('a kubeconfig', () => {
     chmodSync(program, 0o755)
     const server = fromKubeconfig(config({ exec: { apiVersion: answer.apiVersion, command: program } }))
     expect(await server.headers()).toMatchObject({ authorization: 'Bearer from-a-program' })
-  }, 30_000)
+  })
 
   test.each([
     [{}, { 'insecure-skip-tls-verify': true }, /insecure-skip-tls-verify: is not taken/],
@@ -101,7 +101,7 @@ describe('a kubeconfig', () => {
     expect(await read.headers()).toEqual({ authorization: `Bearer ${token}` })
     config(provider('azure', { 'cmd-path': '/bin/false' }))
     await expect(other.headers()).rejects.toThrow(/auth-provider: "azure" is not taken/)
-  }, 30_000)
+  })
 
   test('that is none is refused by name', () => {
     expect(() => fromKubeconfig(join(folder, 'none'))).toThrow(/none: ENOENT/)

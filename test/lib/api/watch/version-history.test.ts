@@ -61,9 +61,9 @@ describe('objects that the server no longer has are gone, and those that it has 
   }
 
   async function untilRestored(source: SourceRun): Promise<void> {
-    await source.untilThere('Service/default/old', 10_000)
+    await source.untilThere('Service/default/old')
     await source.untilGone('Service/default/new')
-    await source.untilGone('Namespace/new', 10_000)
+    await source.untilGone('Namespace/new')
     expect(source.unavailable).toBeUndefined()
   }
 
@@ -112,7 +112,7 @@ describe('objects that the server no longer has are gone, and those that it has 
       fake.put(SERVICES, service('web', 82))
     })
     fake.cut()
-    await source.untilGone('Service/default/later', 10_000)
+    await source.untilGone('Service/default/later')
     const web = source.objects.get('Service/default/web')
     expect(JSON.stringify(web)).toContain('82')
   })
@@ -138,10 +138,10 @@ test('a watch that ends when it is due asks for the next one, and once for all w
   }
   await using source = await new SourceRun({ server: fake.server, watchSeconds: 6 }).untilSynced()
   const asked = (): number => fake.requests.filter((request) => request.startsWith(`${SERVICES} watch`)).length
-  await until('two watches', () => asked() >= 2, 15_000)
+  await until('two watches', () => asked() >= 2)
   expect([lists(SERVICES), lists(NAMESPACES)]).toEqual([1, 2])
   expect(source.unavailable).toBeUndefined()
-}, 20_000)
+})
 
 test('a bookmark far ahead makes no kind deaf, though its watches end when they are due', async () => {
   fake.fault = ({ path, query }, response) => {
@@ -155,8 +155,8 @@ test('a bookmark far ahead makes no kind deaf, though its watches end when they 
   }
   await using source = await new SourceRun({ server: fake.server, watchSeconds: 2 }).untilSynced()
   fake.put(SERVICES, service('new'))
-  await source.untilThere('Service/default/new', 15_000)
-}, 20_000)
+  await source.untilThere('Service/default/new')
+})
 
 describe('an error that only a list cures leads to one:', () => {
   const tooLarge = { kind: 'Status', code: 504, reason: 'Timeout', details: { causes: [{ reason: 'ResourceVersionTooLarge' }] } }
@@ -175,7 +175,7 @@ describe('an error that only a list cures leads to one:', () => {
       return true
     }
     await using source = await new SourceRun({ server: fake.server }).untilSynced()
-    await until('the list', () => lists(SERVICES) === 2, 10_000)
+    await until('the list', () => lists(SERVICES) === 2)
     await until('the watch', () => fake.watching(SERVICES) === 1)
     expect(source.unavailable).toBeUndefined()
   })
@@ -188,7 +188,7 @@ describe('an error that only a list cures leads to one:', () => {
       return true
     }
     await using source = await new SourceRun({ server: fake.server }).untilSynced()
-    await until('the list', () => lists(SERVICES) === 2, 10_000)
+    await until('the list', () => lists(SERVICES) === 2)
     expect(source.synced).toBe(1)
   })
 
@@ -202,7 +202,7 @@ describe('an error that only a list cures leads to one:', () => {
     }
     fake.quietly(() => fake.put(SERVICES, service('late')))
     fake.endWatches(SERVICES)
-    await source.untilThere('Service/default/late', 10_000)
+    await source.untilThere('Service/default/late')
     await until('the watch', () => fake.watching(SERVICES) === 1)
     expect(lists(SERVICES)).toBe(2)
     await until('the end of it', () => source.unavailable === undefined)
@@ -270,7 +270,7 @@ describe('an error that only a list cures leads to one:', () => {
       return true
     }
     await using source = await new SourceRun({ server: fake.server }).untilSynced()
-    await until('the watch', () => fake.watching(SERVICES) === 1, 10_000)
+    await until('the watch', () => fake.watching(SERVICES) === 1)
     expect([lists(SERVICES), source.synced]).toEqual([1, 1])
   })
 })
@@ -283,7 +283,7 @@ test('a server that does not say at which version it is is watched as before', a
     return true
   }
   fake.cut()
-  await until('the watches', () => KINDS.every((kind) => fake.watching(kind) === 1), 10_000)
+  await until('the watches', () => KINDS.every((kind) => fake.watching(kind) === 1))
   fake.put(SERVICES, service('late'))
   await source.untilThere('Service/default/late')
   expect(lists(SERVICES)).toBe(1)
