@@ -22,6 +22,8 @@ export interface LoopbackOptions {
   readonly folder: string
   /** Kubernetes' own run as well, and a scheduler */
   readonly controllers?: boolean
+  /** after which its controller misses a node; when not given, within a test */
+  readonly silenceSeconds?: number
   /** writes `audit.log` into the folder: a line a request, of all that are no program's of the cluster itself */
   readonly audit?: boolean
 }
@@ -67,7 +69,7 @@ export class LoopbackCluster implements AsyncDisposable {
     cluster.#startEtcd()
     try {
       await cluster.startServer()
-      if (options.controllers === true) cluster.#startControllers()
+      if (options.controllers === true) cluster.#startControllers(options.silenceSeconds ?? 12)
     } catch (thrown) {
       await cluster[Symbol.asyncDispose]()
       throw thrown
@@ -127,13 +129,12 @@ export class LoopbackCluster implements AsyncDisposable {
     ])
   }
 
-  #startControllers(): void {
+  #startControllers(silenceSeconds: number): void {
     const common = [`--kubeconfig=${this.kubeconfig()}`, '--leader-elect=false', '--bind-address=127.0.0.1']
     this.#spawn('kube-controller-manager', [
       ...common,
       `--service-account-private-key-file=${this.#at('accounts.key')}`,
-      // a node that says nothing is missed within a test
-      ...['--node-monitor-period=500ms', '--node-monitor-grace-period=12s'],
+      ...['--node-monitor-period=500ms', `--node-monitor-grace-period=${silenceSeconds}s`],
     ])
     this.#spawn('kube-scheduler', common)
   }

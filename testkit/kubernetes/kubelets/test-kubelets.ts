@@ -8,6 +8,7 @@ import type { ApiClient } from '#lib/api/client.ts'
 import { isRefused, isWrongRequest } from '#lib/api/errors.ts'
 import { Informer } from '#lib/api/informer.ts'
 import { namedOf, type ApiObject } from '#lib/api/resource.ts'
+import { mapLimited } from '#lib/base/async/map-limited.ts'
 import { systemClock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
 import { textAt } from '../../../lab/raw.ts'
@@ -26,6 +27,8 @@ export interface TestKubeletsOptions {
 }
 
 const RENEW_MS = 3000
+/** of the nodes' Leases: one after the other, fifty may take longer than a node may be silent */
+const AT_ONCE = 16
 const AGAIN_MS = 500
 const LEASE_SECONDS = 40
 
@@ -156,8 +159,9 @@ export class TestKubelets implements AsyncDisposable {
   async #renew(): Promise<void> {
     const { signal } = this.#stop
     while (!signal.aborted) {
-      for (const node of this.#nodes)
+      await mapLimited([...this.#nodes], AT_ONCE, async (node) => {
         if (!this.#silent.has(node)) await this.#options.client.apply(nodeLease(node, LEASE_SECONDS)).catch(() => undefined)
+      })
       await systemClock.sleep(RENEW_MS, signal).catch(() => undefined)
     }
   }
