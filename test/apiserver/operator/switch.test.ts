@@ -273,8 +273,12 @@ test("the operator's own node is asked by another one, and goes back as any othe
   expect([gone.asked, stays.asked]).toEqual([1, 2])
   await expect.poll(() => client.get(ASKING).catch(() => undefined), SOON).toBeUndefined()
   agents.nodePorts.set(OWN, places.slice(1))
+  // before the node is tried again: what it names then is asked, and what it names anew once more
+  await expect.poll(() => nodePortsOf(OWN), SOON).toEqual(places.slice(1))
+  await rest(1000)
   await patch({}, { 'operator.netplane.io/retry-switch': '3' })
   await isOver('BPF')
+  expect(asking.asked.slice(2)).toEqual(['n1 --for=0', 'n1 --for=5'])
   expect(stays.asked).toBe(4)
   // and where none says anything, by itself
   asking.isMute = true
