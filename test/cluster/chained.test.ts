@@ -96,7 +96,7 @@ test(
     const address = textAt(await cluster.get('service', 'web', '-n', name), 'spec.clusterIP') ?? ''
     const url = urlOf(address, 80)
     const answers = () => Promise.all([near, far].map((client) => ask(cluster, client, url)))
-    await expect.poll(answers, { timeout: 20_000 }).toEqual(['before', 'before'])
+    await expect.poll(answers).toEqual(['before', 'before'])
     const policy = (policyName: string, policySpec: object): object => ({
       ...{ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy' },
       ...{ metadata: { namespace: name, name: policyName }, spec: policySpec },
@@ -105,7 +105,7 @@ test(
     const egress = { podSelector: { matchLabels: { role: 'friend' } }, policyTypes: ['Egress'], egress: to }
     const friends = [{ from: [{ podSelector: { matchLabels: { role: 'friend' } } }] }]
     await cluster.apply(policy('to-web', egress), policy('friends', { podSelector: { matchLabels: { app: 'web' } }, ingress: friends }))
-    await expect.poll(answers, { timeout: 20_000 }).toEqual(['before', undefined])
+    await expect.poll(answers).toEqual(['before', undefined])
     // in force, and about pods: the same pod by its own address, and nothing else
     expect(await ask(cluster, near, urlOf(before.addresses[0] ?? '', HTTP_PORT))).toBe('before')
     expect(await ask(cluster, near, urlOf(far.addresses[0] ?? '', HTTP_PORT))).toBeUndefined()

@@ -64,9 +64,8 @@ async function allReached(): Promise<void> {
   const urls = [...addresses.map((address) => urlOf(address, 80)), ...nodeAddresses(cluster).map((address) => urlOf(address, nodePort))]
   for (const pod of pods)
     for (const other of pods) {
-      for (const address of other.addresses)
-        await expect.poll(() => ask(cluster, pod, urlOf(address, HTTP_PORT)), { timeout: 10_000 }).toBe(other.name)
-      for (const url of urls) await expect.poll(() => ask(cluster, pod, url), { timeout: 10_000 }).toBeOneOf(pods.map(({ name }) => name))
+      for (const address of other.addresses) await expect.poll(() => ask(cluster, pod, urlOf(address, HTTP_PORT))).toBe(other.name)
+      for (const url of urls) await expect.poll(() => ask(cluster, pod, url)).toBeOneOf(pods.map(({ name }) => name))
     }
 }
 
@@ -153,7 +152,7 @@ test('what another client changes of ours is put back within 2 s', async () => {
     await cluster.kubectl(['patch', ...object, '--type=merge', '-p', JSON.stringify(patch)])
     const began = performance.now()
     const back = async (): Promise<unknown> => at(await cluster.get(...object), path)
-    await expect.poll(back, { timeout: 10_000, interval: 50 }).toEqual(before)
+    await expect.poll(back, { interval: 50 }).toEqual(before)
     expect(performance.now() - began, object[0]).toBeLessThan(2000)
   }
 })
@@ -165,7 +164,7 @@ test('an endpoint is used once both nodes have reached it, and agents roll; the 
   const agents = at(await cluster.get(NODE, '-n', operator.SYSTEM), 'spec')
   const result = await underLoad(places, await loadOf(cluster, namespace.name, pods), async () => {
     await operator.putEndpoint(cluster, 'https://nowhere')
-    await expect.poll(degraded, { timeout: 10_000 }).toMatchObject({ status: 'True', reason: 'EndpointInvalid' })
+    await expect.poll(degraded).toMatchObject({ status: 'True', reason: 'EndpointInvalid' })
     // a new one has nothing but the service's address, which we serve
     await (
       await operator.killerOf(cluster)
@@ -191,7 +190,7 @@ test('an endpoint is used once both nodes have reached it, and agents roll; the 
   })
   expect(lossesOf(result)).toEqual({ lost: 0, refused: 0 })
   await expect.poll(degraded, { timeout: 30_000 }).toMatchObject({ status: 'False' })
-  await expect.poll(() => isThere(PROOF), { timeout: 10_000 }).toBe(false)
+  await expect.poll(() => isThere(PROOF)).toBe(false)
 })
 
 test('every node is drained in turn, and no connection is lost; the operator goes on on the other', async () => {
@@ -240,7 +239,7 @@ function withoutMoved(versions: ReadonlyMap<string, string>): ReadonlyMap<string
 async function goneAndClean(): Promise<void> {
   expect(await nodeStates(cluster)).toEqual(clean)
   expect(await operator.madeNames(cluster)).toEqual(['Namespace netplane-system'])
-  await expect.poll(() => cluster.kubectl(['get', 'netplanestatus']), { timeout: 10_000 }).toBe('')
+  await expect.poll(() => cluster.kubectl(['get', 'netplanestatus'])).toBe('')
 }
 
 test('a deleted Installation takes all of it off nodes and cluster, also when the operator is killed meanwhile; what is written stays', async () => {

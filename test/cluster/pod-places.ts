@@ -8,6 +8,7 @@ import type { Spawner } from '../../lab/traffic/traffic.ts'
 import { waitFor } from '../../lab/wait.ts'
 import type { Cluster } from '../../testkit/kubernetes/cluster.ts'
 import { CTR } from '../../testkit/kubernetes/node.ts'
+import { HANG_MS } from '../../testkit/base/hang.ts'
 import type { RunningPod } from './pods.ts'
 
 /** A place is a pod's name. What runs there has the pod's network and the files of its node, and ends with the lab. */
@@ -38,7 +39,7 @@ export class PodPlaces implements Spawner {
       const child = this.spawn(place, [...toolCommand('echo'), '--name', place, ...listen])
       let said = false
       if (child.stdout !== null) createInterface({ input: child.stdout }).on('line', (line) => (said ||= line === 'listening'))
-      if ((await waitFor(() => (said ? true : undefined), { timeoutMs: 10_000 })) === undefined)
+      if ((await waitFor(() => (said ? true : undefined), { timeoutMs: HANG_MS })) === undefined)
         throw new Error(`the server of ${place} does not listen`)
     }
   }

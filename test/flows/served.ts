@@ -10,6 +10,8 @@ import { Aggregator } from '#flows/aggregator.ts'
 import { GrpcServer } from '#flows/grpc/server.ts'
 import { LIMITS, type Limits } from '#flows/rest/events.ts'
 import { RestServer } from '#flows/rest/server.ts'
+import { waitFor } from '../../lab/wait.ts'
+import { HANG_MS } from '../../testkit/base/hang.ts'
 import { TestStore } from './made.ts'
 
 export interface Clients extends Disposable {
@@ -86,11 +88,7 @@ export class Served implements AsyncDisposable {
   }
 }
 
-/** Bounded: five seconds. */
+/** Bounded, for one that hangs. */
 export async function until(is: () => boolean): Promise<void> {
-  for (let tries = 0; tries < 500; tries++) {
-    if (is()) return
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-  throw new Error('it did not come to that')
+  if ((await waitFor(() => (is() ? true : undefined), { timeoutMs: HANG_MS })) === undefined) throw new Error('it did not come to that')
 }

@@ -7,10 +7,11 @@ import type { Given, Step } from '../../testkit/packets/case.ts'
 import { NODE_PORT, at, families, type Family } from '../../testkit/packets/cluster.ts'
 import { tcp, udp } from '../../testkit/packets/packet.ts'
 import { packetRunner, type Features, type PacketRunner } from '../../testkit/packets/runner.ts'
+import { HANG_MS } from '../../testkit/base/hang.ts'
 import { policy, ruleName, toPort } from './packets/policy/policies.ts'
 
 const PORT = 40_000
-const SOON = { timeoutMs: 5000, everyMs: 10 }
+const SOON = { timeoutMs: HANG_MS, everyMs: 10 }
 const KINDS = ['', 'opened', 'denied', 'ended', 'dropped']
 /** of a kind of drop in a while, on each processor */
 const MOST = 64

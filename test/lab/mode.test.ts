@@ -6,6 +6,7 @@ import { expect, test } from 'vitest'
 import { Lab } from '../../lab/lab.ts'
 import { startFlow, startRequests } from '../../lab/traffic/traffic.ts'
 import { waitFor } from '../../lab/wait.ts'
+import { HANG_MS } from '../../testkit/base/hang.ts'
 import { Manifests } from './cluster.ts'
 import { OBJECTS, RULES, service, waysFrom } from './proxied.ts'
 
@@ -54,7 +55,7 @@ test('open flows and new connections through changes of mode, both ways', async 
   const change = async (spec: { readonly bpfEnabled: boolean }): Promise<void> => {
     manifests.write([...OBJECTS, settings(spec)])
     const isApplied = (): true | undefined => (NODES.every((on) => modeOf(lab.log(on)) === spec.bpfEnabled) ? true : undefined)
-    expect(await waitFor(isApplied, { timeoutMs: 10_000 })).toBe(true)
+    expect(await waitFor(isApplied, { timeoutMs: HANG_MS })).toBe(true)
     await sleep(A_WHILE_MS)
   }
 
@@ -79,7 +80,7 @@ test('open flows and new connections through changes of mode, both ways', async 
   }
   await change({ bpfEnabled: true })
   const isRemoved = (): true | undefined => (NODES.every((on) => lab.log(on).includes('"kube-proxy.removed"')) ? true : undefined)
-  expect(await waitFor(isRemoved, { timeoutMs: 20_000 })).toBe(true)
+  expect(await waitFor(isRemoved, { timeoutMs: HANG_MS })).toBe(true)
   await ask()
   const streams = (await Promise.all(flows.map((flow) => flow.stop()))).flatMap((flow) => flow.streams)
   expect(streams).toHaveLength(52)
@@ -113,7 +114,7 @@ test('datagrams of a node to a service lose no answer while a kube-proxy that co
   )
   const flow = await startFlow(lab, { from: 'node/a', to, rate: 200 })
   manifests.write([...OBJECTS, ...datagrams, proxy])
-  expect(await waitFor(() => (lab.log('a').includes('"flows.kept"') ? true : undefined), { timeoutMs: 10_000 })).toBe(true)
+  expect(await waitFor(() => (lab.log('a').includes('"flows.kept"') ? true : undefined), { timeoutMs: HANG_MS })).toBe(true)
   await lab.mustRun('node/a', ['nft', '-f', '-'], { input: `${PROXY_RULES.join('\n')}\n` })
   let cleared = 0
   for (let turn = 0; turn < 100; turn++) {

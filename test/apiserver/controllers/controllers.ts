@@ -19,6 +19,7 @@ import { kubernetesPrograms } from '../../../testkit/kubernetes/build/programs.t
 import { LoopbackCluster } from '../../../testkit/kubernetes/loopback-cluster.ts'
 import { issueToken } from '../rights.ts'
 import { stopProcess } from '../run.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
 
 export const SYSTEM = 'netplane-system'
 export const V3 = 'netplane.io/v3'
@@ -114,7 +115,7 @@ export class Controllers implements AsyncDisposable {
 }
 
 /** Rejects with what was waited for. */
-export async function soon(what: string, isDone: () => Promise<boolean>, timeoutMs = 20_000): Promise<void> {
+export async function soon(what: string, isDone: () => Promise<boolean>, timeoutMs = HANG_MS): Promise<void> {
   const look = async (): Promise<true | undefined> => ((await isDone().catch(() => false)) ? true : undefined)
   if ((await waitFor(look, { timeoutMs, everyMs: 50 })) === undefined) throw new Error(`not in time: ${what}`)
 }

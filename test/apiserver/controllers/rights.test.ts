@@ -31,6 +31,7 @@ import {
   SYSTEM,
   V3,
 } from './controllers.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
 
 const BUILD_MS = 30 * 60_000
 const BLOCK = parseCidr('10.0.0.0/26')
@@ -101,7 +102,7 @@ function steps(): readonly Step[] {
     {
       act: async () => {
         await admin.delete(taken)
-        await waitFor(async () => ((await zone()) === 'b' ? true : undefined), { timeoutMs: 10_000, everyMs: 50 })
+        await waitFor(async () => ((await zone()) === 'b' ? true : undefined), { timeoutMs: HANG_MS, everyMs: 50 })
         await configure(admin, { hostEndpoint: { autoCreate: 'Disabled' } })
       },
       isDone: async () => (await endpointNames(admin)).length === 0,
@@ -117,7 +118,7 @@ async function doAll(program: Controllers): Promise<string | undefined> {
       if (refused() === undefined) throw thrown
     })
     const look = async (): Promise<string | undefined> => refused() ?? ((await isDone()) ? '' : undefined)
-    const said = await waitFor(look, { timeoutMs: 20_000, everyMs: 50 })
+    const said = await waitFor(look, { timeoutMs: HANG_MS, everyMs: 50 })
     if (said === undefined) throw new Error(`not in time: step ${index}\n${program.log}`)
     if (said !== '') return said
   }
@@ -132,7 +133,7 @@ async function setRules(rules: readonly (readonly RbacRule[])[]): Promise<void> 
   await using account = new ApiClient({ server: fromKubeconfig(at.kubeconfig) })
   const wanted = permissions(rules.flat()).join()
   const holds = async (): Promise<true | undefined> => ((await permissionsOf(account, SYSTEM)).join() === wanted ? true : undefined)
-  if ((await waitFor(holds, { timeoutMs: 10_000, everyMs: 20 })) === undefined) throw new Error('the roles do not change')
+  if ((await waitFor(holds, { timeoutMs: HANG_MS, everyMs: 20 })) === undefined) throw new Error('the roles do not change')
 }
 
 /** In the words of {@link permissions}: what was asked and not refused. */
@@ -157,7 +158,7 @@ test('the controllers do their whole work with their rights, and use every one o
     expect(await doAll(program)).toBeUndefined()
   }
   const unused = (): readonly string[] => permissions(allRules().flat()).filter((permission) => !used().has(permission))
-  await expect.poll(unused, { timeout: 10_000 }).toEqual([])
+  await expect.poll(unused).toEqual([])
 }, 60_000)
 
 test('without any one of their rules, something says so', async () => {

@@ -17,9 +17,10 @@ import { kubernetesPrograms } from '../../../testkit/kubernetes/build/programs.t
 import { LoopbackCluster } from '../../../testkit/kubernetes/loopback-cluster.ts'
 import { at, found, tokenOf } from '../objects.ts'
 import { OPERATOR_PROGRAM, run, startOperator, stopProcess, type Ended } from '../run.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
 
 const BUILD_MS = 30 * 60_000
-const SOON = { timeoutMs: 20_000, everyMs: 50 }
+const SOON = { timeoutMs: HANG_MS, everyMs: 50 }
 const NAMESPACE = 'netplane-operator'
 const CHART = join(packageRoot(), 'deploy/chart')
 const RELEASE = ['netplane', CHART, '--namespace', NAMESPACE] as const
@@ -152,7 +153,7 @@ describe.each(HELM_VERSIONS)('helm %s', (version) => {
     await succeeds('upgrade', ...RELEASE, '--set', `installation.nodeUpdateStrategy.maxUnavailable=2,${pool},podAnnotations.a=b`)
     const maxUnavailable = async (): Promise<unknown> =>
       at(await found(client, AGENTS), 'spec', 'updateStrategy', 'rollingUpdate', 'maxUnavailable')
-    await expect.poll(maxUnavailable, { timeout: 20_000 }).toBe(2)
+    await expect.poll(maxUnavailable).toBe(2)
     await waitFor(() => found(client, POOL), SOON)
     expect(at(await found(client, OPERATOR), 'spec', 'template')).toMatchObject({
       metadata: { annotations: { a: 'b' } },

@@ -71,7 +71,7 @@ test('nodes that do not answer in time are named, and what asked them is gone', 
   const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1', labels: { 'kubernetes.io/os': 'linux' } } }
   await client.create(asApiObject(node))
   const asked = netplanectl('install', 'check', '--timeout', '4', '--json')
-  await expect.poll(() => found(ROLE), { timeout: 10_000 }).toBeDefined()
+  await expect.poll(() => found(ROLE)).toBeDefined()
   const { code, out } = await asked
   expect(JSON.parse(out)).toMatchObject({ passed: false, blocking: [], waiting: '0 nodes have answered; waiting for n1' })
   expect(code).toBe(1)
@@ -90,13 +90,11 @@ test('an Installation goes without an operator only where that is asked for', as
   for (const definition of allDefinitions(felixSchema())) await put(client, definition)
   const { apiVersion, kind, name } = INSTALLATION
   await expect
-    .poll(
-      () =>
-        put(client, { apiVersion, kind, metadata: { name, finalizers: [FINALIZER] }, spec: {} }).then(
-          () => true,
-          () => false,
-        ),
-      { timeout: 10_000 },
+    .poll(() =>
+      put(client, { apiVersion, kind, metadata: { name, finalizers: [FINALIZER] }, spec: {} }).then(
+        () => true,
+        () => false,
+      ),
     )
     .toBe(true)
   const waited = await netplanectl('install', 'remove', '--timeout', '2')

@@ -180,7 +180,7 @@ test('what is changed of the Installation is in the objects soon', async () => {
     const start = performance.now()
     await client.patch(INSTALLATION, { spec: { nodePods: { annotations: { round: String(round) } } } }, { type: 'merge' })
     const at = async (): Promise<unknown> => textAt(await client.get(AGENTS), 'spec.template.metadata.annotations.round')
-    await expect.poll(at, { timeout: 10_000, interval: 10 }).toBe(String(round))
+    await expect.poll(at, { interval: 10 }).toBe(String(round))
     took.push(performance.now() - start)
     await isAvailable()
   }

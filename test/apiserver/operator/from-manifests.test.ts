@@ -16,9 +16,10 @@ import { LoopbackCluster } from '../../../testkit/kubernetes/loopback-cluster.ts
 import { found } from '../objects.ts'
 import { put } from '../definitions.ts'
 import { run, startOperator, stopProcess } from '../run.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
 
 const BUILD_MS = 30 * 60_000
-const SOON = { timeoutMs: 20_000, everyMs: 50 }
+const SOON = { timeoutMs: HANG_MS, everyMs: 50 }
 const AGENTS: Named = { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace: 'netplane-system', name: 'netplane-node' }
 const NETWORK: Named = { apiVersion: 'operator.netplane.io/v1', kind: 'NetplaneStatus', name: 'network' }
 const POOL: Named = { apiVersion: 'netplane.io/v3', kind: 'IPPool', name: 'pods' }
@@ -88,11 +89,11 @@ test('agents of the operator come once the manifest’s are gone, and pools stay
     const condition = findCondition((await found(client, NETWORK)) ?? {}, 'Degraded')
     return condition?.status === 'True' ? condition.reason : condition?.status
   }
-  await expect.poll(degraded, { timeout: 20_000 }).toBe('OtherInstallation')
+  await expect.poll(degraded).toBe('OtherInstallation')
   const lines = documented()
   expect(lines).toHaveLength(4)
   for (const line of lines) await kubectl(line)
-  await expect.poll(() => found(client, AGENTS), { timeout: 20_000 }).toBeDefined()
-  await expect.poll(degraded, { timeout: 20_000 }).toBe('False')
+  await expect.poll(() => found(client, AGENTS)).toBeDefined()
+  await expect.poll(degraded).toBe('False')
   expect(await found(client, POOL)).toBeDefined()
 }, 120_000)

@@ -15,7 +15,7 @@ import { tokenFor } from '../accounts.ts'
 import { put } from '../definitions.ts'
 import { AGENTS, BUILD_MS, INSTALLATION, OPERATOR, OperatorCluster } from './operator-cluster.ts'
 
-const SOON = { timeout: 20_000, interval: 50 }
+const SOON = { interval: 50 }
 
 let on: OperatorCluster
 let client: ApiClient

@@ -10,9 +10,10 @@ import { MOST_REPORT_BYTES, writeReport, type NodeReport } from '#lib/preflight/
 import { RUN_ANNOTATION } from '#lib/preflight/results.ts'
 import { waitFor } from '../../../lab/wait.ts'
 import { at } from '../objects.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
 import { AGENTS, BUILD_MS, INSTALLATION, OperatorCluster } from './operator-cluster.ts'
 
-const SOON = { timeoutMs: 10_000, everyMs: 20 }
+const SOON = { timeoutMs: HANG_MS, everyMs: 20 }
 const ROLE: Named = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', name: 'netplane-node' }
 const ENDPOINT: Named = { apiVersion: 'v1', kind: 'ConfigMap', namespace: 'netplane-operator', name: 'cluster-services-endpoint' }
 
@@ -85,9 +86,7 @@ test('an Installation that asks for what is not there is refused by its field, a
   )
   expect(made?.metadata.generation).toBe(1)
   const message = "spec.netplaneNetwork.mtu: is the other plugin's where spec.cni.type is Chained; it is 1400"
-  await expect
-    .poll(() => conditionsOf('network'), { timeout: 10_000 })
-    .toContainEqual(expect.objectContaining({ type: 'Degraded', message }))
+  await expect.poll(() => conditionsOf('network')).toContainEqual(expect.objectContaining({ type: 'Degraded', message }))
   expect(await found(AGENTS)).toBeUndefined()
 })
 
@@ -104,7 +103,7 @@ test('no agents come where a manifest has made some', async () => {
   await client.patch(INSTALLATION, { spec: { cni: null, netplaneNetwork: { linuxDataplane: 'BPF', mtu: null } } }, { type: 'merge' })
   const message = 'DaemonSet kube-system/netplane-node runs agents of another installation: two would want each node'
   const said = expect.objectContaining({ type: 'Degraded', reason: 'OtherInstallation', message }) as unknown
-  await expect.poll(() => conditionsOf('network'), { timeout: 10_000 }).toContainEqual(said)
+  await expect.poll(() => conditionsOf('network')).toContainEqual(said)
   expect(await found(AGENTS)).toBeUndefined()
   // of another's account nothing is taken either: the next test's is there before the agents come
   await client.create(
@@ -116,10 +115,10 @@ test('no agents come where a manifest has made some', async () => {
 test('a preflight that finds no way to the API server says what to do, and nothing is made', async () => {
   const message = 'there is no config map netplane-operator/cluster-services-endpoint, and no kube-proxy that would serve the API server'
   const said = { type: 'Degraded', status: 'True', reason: 'Blocked', message: expect.stringContaining(message) as unknown }
-  await expect.poll(() => conditionsOf('preflight'), { timeout: 10_000 }).toContainEqual(expect.objectContaining(said))
+  await expect.poll(() => conditionsOf('preflight')).toContainEqual(expect.objectContaining(said))
   // which is written after that of the preflight
   await expect
-    .poll(() => conditionsOf('network'), { timeout: 10_000 })
+    .poll(() => conditionsOf('network'))
     .toContainEqual(expect.objectContaining({ type: 'Available', status: 'False', reason: 'Preflight' }))
   expect(await found({ ...AGENTS, apiVersion: 'v1', kind: 'ServiceAccount' })).toBeUndefined()
   await putEndpoint({ CLUSTER_SERVICE_HOST: 'first.internal', CLUSTER_SERVICE_PORT: '6443' })
@@ -133,10 +132,8 @@ test('an object that another client has made is left as it is, its owner named, 
   expect((await found(ROLE))?.['rules'] ?? []).toEqual([])
   expect(await found(AGENTS)).toBeUndefined()
   await client.patch(ROLE, { metadata: { labels: { 'app.kubernetes.io/managed-by': 'netplane-operator' } } }, { type: 'merge' })
-  await expect.poll(async () => (await found(ROLE))?.['rules'] ?? [], { timeout: 10_000 }).not.toEqual([])
-  await expect
-    .poll(() => conditionsOf('network'), { timeout: 10_000 })
-    .toContainEqual(expect.objectContaining({ type: 'Degraded', status: 'False' }))
+  await expect.poll(async () => (await found(ROLE))?.['rules'] ?? []).not.toEqual([])
+  await expect.poll(() => conditionsOf('network')).toContainEqual(expect.objectContaining({ type: 'Degraded', status: 'False' }))
 })
 
 test('an Installation makes the agents of every node', async () => {
@@ -148,14 +145,14 @@ test('a status says what is waited for, of the generation that it is about', asy
   const about = { observedGeneration: 2 }
   // no controller of DaemonSets runs here
   await expect
-    .poll(() => conditionsOf('network'), { timeout: 10_000 })
+    .poll(() => conditionsOf('network'))
     .toMatchObject([
       { type: 'Available', status: 'False', reason: 'NotObserved', ...about },
       { type: 'Progressing', status: 'True', ...about },
       { type: 'Degraded', status: 'False', ...about },
     ])
   await expect
-    .poll(async () => at(await found(INSTALLATION), 'status', 'conditions'), { timeout: 10_000 })
+    .poll(async () => at(await found(INSTALLATION), 'status', 'conditions'))
     .toMatchObject([{ type: 'Available', status: 'False', ...about }, {}, {}])
 })
 
@@ -181,9 +178,7 @@ test('the Installation’s status has every default, its spec none', async () =>
     provider: 'Generic',
     cni: { type: 'Netplane', binDir: '/opt/cni/bin', confDir: '/etc/cni/net.d' },
   }
-  await expect
-    .poll(async () => at(await found(INSTALLATION), 'status'), { timeout: 10_000 })
-    .toMatchObject({ observedGeneration: 2, computed })
+  await expect.poll(async () => at(await found(INSTALLATION), 'status')).toMatchObject({ observedGeneration: 2, computed })
   expect(at(await found(INSTALLATION), 'spec', 'cni')).toBeUndefined()
 })
 
@@ -203,7 +198,7 @@ test('a pool is made once, and an administrator’s change of it stays', async (
   }
   await client.patch(INSTALLATION, { spec: { nodeUpdateStrategy: { maxUnavailable: '10%' } } }, { type: 'merge' })
   const maxUnavailable = async (): Promise<unknown> => at(await found(AGENTS), 'spec', 'updateStrategy', 'rollingUpdate', 'maxUnavailable')
-  await expect.poll(maxUnavailable, { timeout: 10_000 }).toBe('10%')
+  await expect.poll(maxUnavailable).toBe('10%')
   expect(at(await found(pool), 'spec', 'natOutgoing')).toBe(true)
 })
 
@@ -216,7 +211,7 @@ test('an object with the annotation is left as others make it, until that goes',
   await new Promise((resolve) => setTimeout(resolve, 3000))
   expect(await grace()).toBe(77)
   await ignore(null)
-  await expect.poll(grace, { timeout: 10_000 }).toBe(10)
+  await expect.poll(grace).toBe(10)
 })
 
 test('a deleted object, and a label of ours that was taken away, are put back within 2 s', async () => {
@@ -237,7 +232,7 @@ test('an endpoint is used once every node has reached the API server by it', asy
   const message =
     'agents ask the API server at first.internal:6443 until every node has reached it at api.internal:6443: 0 nodes have answered; waiting for n1'
   await expect
-    .poll(() => conditionsOf('network'), { timeout: 10_000 })
+    .poll(() => conditionsOf('network'))
     .toContainEqual(expect.objectContaining({ type: 'Degraded', status: 'True', reason: 'EndpointUnproven', message }))
   expect(await hostInUse()).toBe('first.internal')
   const told = { findings: [finding('endpoint-refused', '10.0.0.1:6443')], facts: { addresses: '10.28.0.5' } }
@@ -248,15 +243,15 @@ test('an endpoint is used once every node has reached the API server by it', asy
   ]
   for (const refusal of refusals)
     await expect
-      .poll(() => conditionsOf('network'), { timeout: 10_000 })
+      .poll(() => conditionsOf('network'))
       .toContainEqual(expect.objectContaining({ type: 'Degraded', message: expect.stringContaining(refusal) as unknown }))
   expect(await hostInUse()).toBe('first.internal')
   // asked again after a while, by which time it has been put right
   const before = await runOf('netplane-endpoint-proof')
   await expect.poll(() => runOf('netplane-endpoint-proof'), { timeout: 40_000 }).not.toBe(before)
   await answer('netplane-endpoint-proof', 'reached')
-  await expect.poll(hostInUse, { timeout: 10_000 }).toBe('api.internal')
-  await expect.poll(() => found({ ...AGENTS, name: 'netplane-endpoint-proof' }), { timeout: 10_000 }).toBeUndefined()
+  await expect.poll(hostInUse).toBe('api.internal')
+  await expect.poll(() => found({ ...AGENTS, name: 'netplane-endpoint-proof' })).toBeUndefined()
   await client.delete({ apiVersion: 'v1', kind: 'Node', name: 'n1' }, {})
 }, 90_000)
 
@@ -264,16 +259,12 @@ test('an endpoint stays in use while the config map is wrong or gone, also when 
   await putEndpoint({ CLUSTER_SERVICE_HOST: 'https://api', CLUSTER_SERVICE_PORT: '6443' })
   const message =
     'config map netplane-operator/cluster-services-endpoint: data.CLUSTER_SERVICE_HOST must be a name or an address, without https://'
-  await expect
-    .poll(() => conditionsOf('network'), { timeout: 10_000 })
-    .toContainEqual(expect.objectContaining({ type: 'Degraded', message }))
+  await expect.poll(() => conditionsOf('network')).toContainEqual(expect.objectContaining({ type: 'Degraded', message }))
   expect(await hostInUse()).toBe('api.internal')
   await client.delete(ENDPOINT, {})
-  await expect
-    .poll(() => conditionsOf('network'), { timeout: 10_000 })
-    .toContainEqual(expect.objectContaining({ type: 'Degraded', status: 'False' }))
+  await expect.poll(() => conditionsOf('network')).toContainEqual(expect.objectContaining({ type: 'Degraded', status: 'False' }))
   await client.delete(AGENTS, {})
-  await expect.poll(hostInUse, { timeout: 10_000 }).toBe('api.internal')
+  await expect.poll(hostInUse).toBe('api.internal')
 })
 
 test('nothing is written while nothing differs, nor by an operator that is killed and starts again', async () => {
@@ -309,10 +300,10 @@ test('nothing is written while nothing differs, nor by an operator that is kille
 
 test('metrics say who acts, what holds, and how much was written', async () => {
   const text = async (): Promise<string> => await (await fetch(`http://127.0.0.1:${METRICS}/metrics`)).text()
-  await expect.poll(text, { timeout: 10_000 }).toMatch(/^netplane_operator_leader 1$/m)
+  await expect.poll(text).toMatch(/^netplane_operator_leader 1$/m)
   expect(await text()).toMatch(/^netplane_operator_condition\{component="network",type="Available"\} 0$/m)
   await client.delete(ROLE, {})
-  await expect.poll(text, { timeout: 10_000 }).toMatch(/^netplane_operator_writes_total\{kind="ClusterRole"\} 1$/m)
+  await expect.poll(text).toMatch(/^netplane_operator_writes_total\{kind="ClusterRole"\} 1$/m)
 })
 
 test('events of the Installation say what was wrong', async () => {
@@ -339,7 +330,7 @@ test('a deleted Installation goes once nodes are clean, or left; pools, definiti
   await waitFor(() => found(cleanup), SOON)
   expect(await found(AGENTS)).toBeUndefined()
   await expect
-    .poll(() => conditionsOf('network'), { timeout: 10_000 })
+    .poll(() => conditionsOf('network'))
     .toContainEqual(
       expect.objectContaining({ type: 'Progressing', status: 'True', reason: 'Removing', message: 'still to be cleaned: n1, n2' }),
     )
@@ -363,7 +354,7 @@ test('a deleted Installation goes once nodes are clean, or left; pools, definiti
   )
   expect(events.map(({ message }) => message)).toEqual(['not clean after 12s: n2'])
   for (const gone of [cleanup, ROLE, { ...ROLE, kind: 'ClusterRoleBinding' }]) expect(await found(gone)).toBeUndefined()
-  await expect.poll(() => client.list({ apiVersion: INSTALLATION.apiVersion, kind: 'NetplaneStatus' }), { timeout: 10_000 }).toEqual([])
+  await expect.poll(() => client.list({ apiVersion: INSTALLATION.apiVersion, kind: 'NetplaneStatus' })).toEqual([])
   const stays: readonly Named[] = [
     { apiVersion: 'netplane.io/v3', kind: 'IPPool', name: 'ipv4-10-28-0-0-16' },
     { apiVersion: 'v1', kind: 'Namespace', name: 'netplane-system' },

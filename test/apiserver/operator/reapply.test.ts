@@ -16,9 +16,10 @@ import { LoopbackCluster } from '../../../testkit/kubernetes/loopback-cluster.ts
 import { put } from '../definitions.ts'
 import { at, found } from '../objects.ts'
 import { run, startOperator, stopProcess, type Ended } from '../run.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
 
 const BUILD_MS = 30 * 60_000
-const SOON = { timeoutMs: 20_000, everyMs: 50 }
+const SOON = { timeoutMs: HANG_MS, everyMs: 50 }
 const FILES = ['operator-crds.yaml', 'netplane-operator.yaml', 'custom-resources.yaml'].map((name) =>
   join(packageRoot(), 'deploy/operator', name),
 )
@@ -131,7 +132,7 @@ test('definitions of an older version, and what another client has added to them
   await kubectl('label', 'crd', name, 'team=net')
   start()
   const now = async (): Promise<unknown> => spec(await found(client, { ...DEFINITIONS, name }))
-  await expect.poll(now, { timeout: 20_000 }).toEqual(spec(definition))
+  await expect.poll(now).toEqual(spec(definition))
   expect(at(await found(client, { ...DEFINITIONS, name }), 'metadata', 'labels')).toEqual({ team: 'net' })
   await stop()
 })

@@ -19,6 +19,7 @@ import { kubernetesPrograms } from '../../../testkit/kubernetes/build/programs.t
 import { LoopbackCluster } from '../../../testkit/kubernetes/loopback-cluster.ts'
 import { issueToken, permissions, permissionsOf } from '../rights.ts'
 import { startOperator, stopProcess } from '../run.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
 import { constraintsDefinition, networkDefinition } from './openshift.ts'
 import { doAll, INSTALLATION, MACHINE, NETWORK, prepare, SYSTEM } from './whole-work.ts'
 
@@ -91,7 +92,7 @@ async function setRules(rules: readonly (readonly RbacRule[])[]): Promise<void> 
     const each = await Promise.all([OPERATOR, ELSEWHERE, 'kube-system'].map((namespace) => permissionsOf(account, namespace)))
     return [...new Set(each.flat())].sort().join() === wanted ? true : undefined
   }
-  if ((await waitFor(holds, { timeoutMs: 10_000, everyMs: 20 })) === undefined) throw new Error('the roles do not change')
+  if ((await waitFor(holds, { timeoutMs: HANG_MS, everyMs: 20 })) === undefined) throw new Error('the roles do not change')
 }
 
 const allRules = (): readonly (readonly RbacRule[])[] => roles.map(({ rules }) => rules as readonly RbacRule[])
@@ -154,7 +155,7 @@ test('the operator does its whole work with its rights, is refused nothing, and 
     await using operator = new Operator()
     expect(await doAll(admin, () => operator.refused())).toBeUndefined()
   }
-  await expect.poll(unused, { timeout: 10_000 }).toEqual([])
+  await expect.poll(unused).toEqual([])
   expect(refusals()).toEqual([])
 }, 60_000)
 
@@ -185,7 +186,7 @@ test('what a pass may not read is told in the status, and once, until it may', a
     listAt(await admin.get(named).catch(() => undefined), 'status.conditions').find((one) => textAt(one, 'type') === 'Degraded')
   const message = expect.stringMatching(/networkpolicies\.networking\.k8s\.io is forbidden: User .* cannot list/) as unknown
   const refused = expect.objectContaining({ status: 'True', reason: 'Refused', message }) as unknown
-  for (const named of [NETWORK, INSTALLATION]) await expect.poll(() => degraded(named), { timeout: 10_000 }).toEqual(refused)
+  for (const named of [NETWORK, INSTALLATION]) await expect.poll(() => degraded(named)).toEqual(refused)
   const version = async (): Promise<unknown> => (await admin.get(NETWORK)).metadata.resourceVersion
   const before = await version()
   // it tries again every two seconds
@@ -193,7 +194,7 @@ test('what a pass may not read is told in the status, and once, until it may', a
   expect(await version()).toBe(before)
   await setRules(rules)
   const missing = expect.objectContaining({ reason: 'PullSecretMissing' }) as unknown
-  for (const named of [NETWORK, INSTALLATION]) await expect.poll(() => degraded(named), { timeout: 10_000 }).toEqual(missing)
+  for (const named of [NETWORK, INSTALLATION]) await expect.poll(() => degraded(named)).toEqual(missing)
 }, 60_000)
 
 /** Without it; of one for objects by their names: without each name, and without each verb that is no request. */

@@ -19,6 +19,7 @@ import { at, listAt, numberAt, textAt } from '../../../lab/raw.ts'
 import { waitFor } from '../../../lab/wait.ts'
 import { put } from '../definitions.ts'
 import { found as foundIn } from '../objects.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
 
 export const SYSTEM = 'netplane-system'
 const OPERATOR_API = 'operator.netplane.io/v1'
@@ -162,7 +163,7 @@ export async function doAll(admin: ApiClient, refused: () => Promise<string | un
   for (const { what, act, isDone } of steps(admin)) {
     await act()
     const look = async (): Promise<string | undefined> => (await refused()) ?? ((await isDone()) ? '' : undefined)
-    const said = await waitFor(look, { timeoutMs: 20_000, everyMs: 50 })
+    const said = await waitFor(look, { timeoutMs: HANG_MS, everyMs: 50 })
     if (said === undefined) throw new Error(`not in time: ${what}`)
     if (said !== '') return said
   }

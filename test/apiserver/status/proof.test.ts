@@ -21,6 +21,7 @@ import { AgentProcess } from '../../../testkit/base/scratch-node.ts'
 import { put } from '../definitions.ts'
 import { LoopbackCluster } from '../../../testkit/kubernetes/loopback-cluster.ts'
 import { isDefinition, manifest } from '../../../testkit/kubernetes/manifest.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
 
 const BUILD_MS = 30 * 60_000
 const PROGRAM = ['--conditions=source', join(packageRoot(), 'agent/main.ts')]
@@ -211,7 +212,7 @@ test('a UDP service of any kind is asked from a pod, and its application hears n
   expect(said).toBe('')
   const hello = `require('node:dgram').createSocket('udp4').send('', 9000, '${OUTSIDE}', () => process.exit())`
   execFileSync(process.execPath, ['-e', hello])
-  expect(await waitFor(() => (said === '' ? undefined : said), { timeoutMs: 5000, everyMs: 20 }), 'it hears what comes').toBe(
+  expect(await waitFor(() => (said === '' ? undefined : said), { timeoutMs: HANG_MS, everyMs: 20 }), 'it hears what comes').toBe(
     'game: 192.0.2.1\n',
   )
 })
@@ -250,6 +251,6 @@ test('an agent that is killed while it asks leaves nothing of its pod', async ()
   expect(await waitFor(isThere, { timeoutMs: 30_000, everyMs: 10 })).toBe(true)
   await agent.kill()
   const isGone = (): true | undefined => (podDevices() === device ? true : undefined)
-  expect(await waitFor(isGone, { timeoutMs: 5000, everyMs: 20 })).toBe(true)
+  expect(await waitFor(isGone, { timeoutMs: HANG_MS, everyMs: 20 })).toBe(true)
   servers.kill('SIGCONT')
 })

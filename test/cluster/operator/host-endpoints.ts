@@ -12,7 +12,6 @@ import { askFrom, urlOf } from '../pods.ts'
 const V3 = 'netplane.io/v3'
 const PORT = 8099
 const SERVER = 'own-server'
-const SOON = { timeout: 20_000 }
 const CLOSED = [{ action: 'Deny', protocol: 'TCP', destination: { ports: [PORT] } }, { action: 'Allow' }]
 const OPEN_BOTH_WAYS = { 'a to b': 'open', 'b to a': 'open' }
 
@@ -20,22 +19,22 @@ const OPEN_BOTH_WAYS = { 'a to b': 'open', 'b to a': 'open' }
 export async function tryHostEndpoints(cluster: Cluster): Promise<void> {
   const command = [join(cluster.programs, 'agnhost'), 'netexec', `--http-port=${PORT}`]
   for (const node of ['a', 'b']) await cluster.daemons.start({ node }, command, { name: SERVER })
-  await expect.poll(() => waysOf(cluster), SOON).toEqual(OPEN_BOTH_WAYS)
+  await expect.poll(() => waysOf(cluster)).toEqual(OPEN_BOTH_WAYS)
   await cluster.apply(policy({ ingress: CLOSED }), {
     ...{ apiVersion: V3, kind: 'HostEndpoint', metadata: { name: 'old-a', labels: { door: 'closed' } } },
     spec: { node: 'a', interfaceName: '*', profiles: ['netplane-default-allow'] },
   })
-  await expect.poll(() => waysOf(cluster), SOON).toEqual({ 'a to b': 'open', 'b to a': 'shut' })
+  await expect.poll(() => waysOf(cluster)).toEqual({ 'a to b': 'open', 'b to a': 'shut' })
   await migrate(cluster)
   expect(await waysOf(cluster)).toEqual({ 'a to b': 'open', 'b to a': 'shut' })
   // automatic ones have the labels of their nodes
   await cluster.kubectl(['label', 'node', 'a', 'door-'])
   await cluster.kubectl(['label', 'node', 'b', 'door=closed'])
-  await expect.poll(() => waysOf(cluster), SOON).toEqual({ 'a to b': 'shut', 'b to a': 'open' })
+  await expect.poll(() => waysOf(cluster)).toEqual({ 'a to b': 'shut', 'b to a': 'open' })
   await cluster.apply(policy({ egress: CLOSED }))
-  await expect.poll(() => waysOf(cluster), SOON).toEqual({ 'a to b': 'open', 'b to a': 'shut' })
+  await expect.poll(() => waysOf(cluster)).toEqual({ 'a to b': 'open', 'b to a': 'shut' })
   await takeAway(cluster)
-  await expect.poll(() => waysOf(cluster), SOON).toEqual(OPEN_BOTH_WAYS)
+  await expect.poll(() => waysOf(cluster)).toEqual(OPEN_BOTH_WAYS)
   for (const node of ['a', 'b']) await cluster.daemons.stop({ node }, SERVER, 'SIGKILL')
 }
 
@@ -57,7 +56,7 @@ async function takeAway(cluster: Cluster): Promise<void> {
   await cluster.kubectl(['delete', 'globalnetworkpolicy.netplane.io', 'doors'])
   const spec = { controllers: { node: { hostEndpoint: { autoCreate: 'Disabled' } } } }
   await cluster.kubectl(['patch', 'controllersconfiguration', 'default', '--type=merge', '-p', JSON.stringify({ spec })])
-  await expect.poll(() => endpointsOf(cluster), SOON).toEqual([])
+  await expect.poll(() => endpointsOf(cluster)).toEqual([])
 }
 
 /** Of nodes with this label; the other direction stays as it is. */

@@ -51,7 +51,7 @@ async function allReached(): Promise<void> {
     ...addresses.map((address) => urlOf(address, 80)),
     ...nodeAddresses(cluster).map((address) => urlOf(address, nodePort)),
   ]
-  for (const url of urls) await expect.poll(() => ask(cluster, asking, url), { timeout: 10_000 }).toMatch(/^server-[ab]$/)
+  for (const url of urls) await expect.poll(() => ask(cluster, asking, url)).toMatch(/^server-[ab]$/)
 }
 
 test('by the chart, and an address without brackets, all is Available within a minute; nothing has an address of IPv4', async () => {
@@ -114,5 +114,5 @@ test('helm uninstall leaves nothing', async () => {
   expect(await nodeStates(cluster)).toEqual(clean)
   expect(await madeNames(cluster)).toEqual(['Namespace netplane-system'])
   expect(await kernelObjectsLeft(kernel)).toEqual([])
-  await expect.poll(() => cluster.kubectl(['get', 'netplanestatus']), { timeout: 10_000 }).toBe('')
+  await expect.poll(() => cluster.kubectl(['get', 'netplanestatus'])).toBe('')
 })

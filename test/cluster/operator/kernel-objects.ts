@@ -5,6 +5,7 @@ import { BpfMap, BpfObject, BpfProgram } from '#native'
 import { errorCode } from '#lib/base/errors.ts'
 import { waitFor } from '../../../lab/wait.ts'
 import { objectPath } from '../../../testkit/packets/objects.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
 
 const KINDS = { map: BpfMap, program: BpfProgram } as const
 type Kind = keyof typeof KINDS
@@ -18,7 +19,6 @@ interface KernelObject {
 
 /** The kernel frees what is no longer used a while later. */
 const FREED_MS = 1000
-const PATIENCE_MS = 20_000
 /** of names, in the kernel */
 const NAME_LENGTH = 15
 
@@ -44,7 +44,7 @@ export async function kernelObjectsLeft(before: Ids): Promise<readonly string[]>
     left = ours.filter(({ kind, id }) => there[kind].has(id))
     return left.length === 0 ? true : undefined
   }
-  await waitFor(goes, { timeoutMs: PATIENCE_MS, everyMs: 200 })
+  await waitFor(goes, { timeoutMs: HANG_MS, everyMs: 200 })
   return left.map(({ kind, name }) => `${kind} ${name}`).sort()
 }
 

@@ -14,11 +14,12 @@ import type { TlsFiles } from '#flows/grpc/tls.ts'
 import { waitFor } from '../../../lab/wait.ts'
 import { WEB_TO_DB, windowOf } from '../made.ts'
 import { Served } from '../served.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'netplane-flows-tls-'))
 const file = (name: string): string => join(folder, name)
 const log = createLog({ level: 'silent' })
-const SOON = { timeoutMs: 15_000, everyMs: 20 }
+const SOON = { timeoutMs: HANG_MS, everyMs: 20 }
 
 beforeAll(() => {
   for (const authority of ['ca', 'other-ca']) make(authority, ['-x509', '-subj', `/CN=${authority}`])

@@ -186,8 +186,8 @@ describe.each(Object.keys(KINDS))('%s', (kind) => {
       ),
     )
     of.machine.put('pods.json', running)
-    await expect.poll(() => known().sort(), { timeout: 20_000 }).toEqual(PODS.map((name) => `default/${name}`).sort())
-    await expect.poll(() => of.pings('stranger', of.address('closed', 'v4')), { timeout: 20_000 }).toBe(false)
+    await expect.poll(() => known().sort()).toEqual(PODS.map((name) => `default/${name}`).sort())
+    await expect.poll(() => of.pings('stranger', of.address('closed', 'v4'))).toBe(false)
     of.settle()
     expectPolicies()
     // of a service with one pod: mute may ask no other than friend
@@ -197,7 +197,7 @@ describe.each(Object.keys(KINDS))('%s', (kind) => {
     ] as const) {
       of.machine.put('slices.json', [slice(of.address(server, 'v4'))])
       await of.serve(server, 8080)
-      await expect.poll(() => of.get('closed', '10.96.0.10', 80), { timeout: 20_000 }).toBe(`${server} ${of.address('closed', 'v4')}`)
+      await expect.poll(() => of.get('closed', '10.96.0.10', 80)).toBe(`${server} ${of.address('closed', 'v4')}`)
       expect(of.get('mute', '10.96.0.10', 80)).toBe(answer)
     }
     expect(of.machine.sh('ip route show proto 80; ip -o link show type vxlan')).toBe('')

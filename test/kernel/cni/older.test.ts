@@ -31,7 +31,7 @@ test('it keeps device and address beside new pods, and its DEL succeeds; with it
   await of.ready()
   // the list has the same name
   const list = (): string => readFileSync(join(of.confDir, '10-netplane.conflist'), 'utf8')
-  await expect.poll(list, { timeout: 20_000 }).toContain('netplane-cni')
+  await expect.poll(list).toContain('netplane-cni')
   const added = of.add({ pod: 'a' })
   expect(ips(added)).toEqual(['10.1.1.2/32', 'fd00:1::1/128'])
   expect(of.machine.sh(`ip -o link show ${HOST}`)).toBe(index)
@@ -44,7 +44,7 @@ test('it keeps device and address beside new pods, and its DEL succeeds; with it
   of.dropNetns(OLD)
   // the kernel takes a namespace apart after its last name has gone
   const left = (): string => of.machine.sh(`ip -o link show ${HOST} 2>/dev/null || true; ip route show 10.1.1.1`)
-  await expect.poll(left, { timeout: 10_000 }).toBe('')
+  await expect.poll(left).toBe('')
   expect(of.call('DEL', OLD)).toEqual({ status: 0, output: {} })
   expect(of.saved()).toHaveLength(1)
 })

@@ -9,6 +9,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { hookFindings } from '#agent/preflight/kernel.ts'
 import { toolRunner } from '#lib/base/os/run-tool.ts'
 import { ScratchNode } from '../../../testkit/base/scratch-node.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
 import { blocking, codes, look } from './look.ts'
 
 let node: ScratchNode
@@ -67,7 +68,7 @@ test('a folder on a file system that is mounted to be read only', async () => {
 
 test('filters are tried where no other process sees them', async () => {
   const devices = execFileSync('tc', ['qdisc', 'show'], { encoding: 'utf8' })
-  expect(await hookFindings(toolRunner({ timeoutMs: 10_000 }))).toEqual([])
+  expect(await hookFindings(toolRunner({ timeoutMs: HANG_MS }))).toEqual([])
   expect(execFileSync('tc', ['qdisc', 'show'], { encoding: 'utf8' })).toBe(devices)
 })
 

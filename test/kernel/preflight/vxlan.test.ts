@@ -103,7 +103,7 @@ test('where Netplane runs nothing of it is in the way, and it lets the packets o
   c.put('nodes.json', [nodeObject('n1', address('c'), '10.1.1.0/24'), nodeObject('n2', address('a'), '10.1.2.0/24')])
   c.put('felix.json', [felix(c.cgroup)])
   await c.agent().event('dataplane.ready')
-  await expect.poll(() => c.sh('ip -o link'), { timeout: 20_000 }).toContain('netplane-vxlan')
+  await expect.poll(() => c.sh('ip -o link')).toContain('netplane-vxlan')
   const found = await lookAll()
   expect(codes(found.c)).toEqual([])
   expect([...codes(found.a), ...codes(found.b)]).toEqual([])

@@ -9,6 +9,7 @@ import { Lab } from '../../../lab/lab.ts'
 import { request } from '../../../lab/traffic/traffic.ts'
 import { waitFor } from '../../../lab/wait.ts'
 import { Manifests, node, pod } from '../cluster.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
 
 const program = (path: string): readonly string[] => nodeCommand(join(packageRoot(), path))
 const SERVER = ['--flows-server', 'http://127.0.0.1:7443']
@@ -52,7 +53,7 @@ test('a connection is in the answers of the aggregator within two seconds, from 
     expect((await ask()).items).toContainEqual(expect.objectContaining({ ...flow, protocol: 'udp', reporter: 'Dst' }))
     const hasBytes = async (): Promise<true | undefined> =>
       ((await ask()).items ?? []).every(({ bytes_in, bytes_out }) => Number(bytes_in) > 0 && Number(bytes_out) > 0) ? true : undefined
-    expect(await waitFor(hasBytes, { timeoutMs: 25_000, everyMs: 200 })).toBe(true)
+    expect(await waitFor(hasBytes, { timeoutMs: HANG_MS, everyMs: 200 })).toBe(true)
   } finally {
     aggregator.kill('SIGTERM')
     await new Promise((resolve) => aggregator.once('exit', resolve))

@@ -8,6 +8,7 @@ import type { FlowUpdate, FlowWindow } from '#lib/flows/flow.ts'
 import { waitFor } from '../../../lab/wait.ts'
 import { Cluster } from '../../../testkit/lab/cluster.ts'
 import { addressOf, FAMILIES, type NodeName } from '../../../testkit/lab/manifests.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
 
 const cluster = new Cluster('flows')
 const service = cluster.service()
@@ -67,7 +68,7 @@ let b: Reader
 beforeEach(async () => {
   ;[a, b] = [new Reader('a'), new Reader('b')]
   // netplanectl has asked: programs tell from now on
-  await waitFor(async () => ((await tells('a')) && (await tells('b')) ? true : undefined), { timeoutMs: 20_000, everyMs: 200 })
+  await waitFor(async () => ((await tells('a')) && (await tells('b')) ? true : undefined), { timeoutMs: HANG_MS, everyMs: 200 })
 })
 afterEach(() => {
   a.close()

@@ -9,6 +9,7 @@ import { startFlow, startRequests } from '../../../lab/traffic/traffic.ts'
 import { waitFor } from '../../../lab/wait.ts'
 import { Manifests, pod } from '../cluster.ts'
 import { OBJECTS, RULES, tcp, waysFrom, type Way } from '../proxied.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
 import { DENIED_PORT, leftOn, makeOld, type OldNode } from './old-node.ts'
 
 const agentCommand = [process.execPath, '--conditions=source', `${process.cwd()}/agent/main.ts`]
@@ -125,7 +126,7 @@ test.each([
       await lab.agents.start(name)
       await lab.agents.waitReady(name)
       const isRemoved = (): true | undefined => (lab.log(name).includes('"leftovers.removed"') ? true : undefined)
-      expect(await waitFor(isRemoved, { timeoutMs: 20_000 }), lab.log(name)).toBe(true)
+      expect(await waitFor(isRemoved, { timeoutMs: HANG_MS }), lab.log(name)).toBe(true)
       expect(lab.log(name)).toMatch(/"dataplane.ready".*"leftovers.removed"/s)
       expect(await leftOn(lab, name)).toBe('')
     }

@@ -50,7 +50,7 @@ test.each(['its time is over', 'it is called off'])('it is asked to end when %s'
       stop.abort()
     }, 300)
   await expect(ended).rejects.toThrow()
-  await expect.poll(() => said('end'), { timeout: 5000 }).toBe('asked')
+  await expect.poll(() => said('end')).toBe('asked')
 })
 
 test('it is asked to end when the process that runs it is killed', async () => {
@@ -66,5 +66,5 @@ await runBound(${command}, { timeoutMs: 60_000, signal: new AbortController().si
   const process_ = spawn(process.execPath, ['--conditions=source', script], { stdio: 'inherit' })
   await expect.poll(() => said('pid'), { timeout: 10_000 }).not.toBe('')
   process_.kill('SIGKILL')
-  await expect.poll(() => said('end'), { timeout: 5000 }).toBe('asked')
+  await expect.poll(() => said('end')).toBe('asked')
 })
