@@ -35,9 +35,11 @@ async function held(line: string, of: { readonly path?: string } = {}): Promise<
   return lock.lock
 }
 
-/** A process that runs this once it says so. */
-async function child(script: string, uid?: number): Promise<ChildProcess> {
-  const started = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'], ...(uid === undefined ? {} : { uid }) })
+/** A process that runs this once it says so. It becomes the user by itself: that one may not reach the program, which
+ * lies in this folder. */
+async function child(script: string, uid = 0): Promise<ChildProcess> {
+  const become = uid === 0 ? '' : `process.setgroups([]); process.setuid(${uid}); `
+  const started = spawn(process.execPath, ['-e', `${become}${script}`], { stdio: ['ignore', 'pipe', 'inherit'] })
   children.push(started)
   await once(started.stdout, 'data')
   return started
