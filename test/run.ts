@@ -64,7 +64,7 @@ function stagesIn(folder: string): readonly Stage[] {
     },
     { name: 'kernel', obstacle: needsRoot, inLanes: true, parts: parts(4, kernel), again: file(kernel) },
     { name: 'lab', obstacle: needsRoot, inLanes: true, parts: parts(4, { ...lab, except: [...ALONE, ...SLOW] }), again: file(lab) },
-    { name: 'api', obstacle: needsRoot, inLanes: true, parts: parts(3, api).map(withKubernetes), again: file(api) },
+    { name: 'api', obstacle: needsRoot, inLanes: true, parts: parts(6, api).map(withKubernetes), again: file(api) },
     {
       name: 'sanitized',
       obstacle: needsRoot,
