@@ -69,6 +69,8 @@ test.each([
   ['random frames', broken('test/kernel/frames.test.ts')],
   ['random worlds', broken('test/kernel/policy/random/worlds.test.ts')],
   ['tests of the addon', broken('test/native/maps.test.ts')],
+  ['tests of a sanitized shim', broken('test/agent/cni/install/shim.test.ts')],
+  ['tests of a sanitized traffic program', broken('test/bench/tools/traffic.test.ts')],
   ["a sanitizer's report", broken('test/lab/x.test.ts', 'ERROR: AddressSanitizer: heap-use-after-free')],
 ])('%s never run again', async (_what, outcome) => {
   const { failures, ran } = await judge([outcome], CLEAN)
