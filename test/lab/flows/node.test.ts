@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Flows of a cluster's traffic, as agents tell them to netplanectl. Root. Layer: test. */
 import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
@@ -13,6 +14,7 @@ import { HANG_MS } from '../../../testkit/base/hang.ts'
 const cluster = new Cluster('flows')
 const service = cluster.service()
 const CLI = [...nodeCommand(`${packageRoot()}/cli/main.ts`), 'flows', '--node']
+const FLOWS_SOCKET = '/run/netplane/flows.sock'
 /** of what is to be told at once: goals.md has 2 s, beside the reader's own start */
 const SOON_MS = 4000
 /** a window and what comes after it */
@@ -57,8 +59,12 @@ class Reader {
     }
   }
 
-  close(): void {
+  /** Resolves when it has gone. */
+  async close(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
+    const closed = once(this.#child, 'close')
     this.#child.kill('SIGTERM')
+    await closed
   }
 }
 
@@ -70,13 +76,14 @@ beforeEach(async () => {
   // netplanectl has asked: programs tell from now on
   await waitFor(async () => ((await tells('a')) && (await tells('b')) ? true : undefined), { timeoutMs: HANG_MS, everyMs: 200 })
 })
-afterEach(() => {
-  a.close()
-  b.close()
+afterEach(async () => {
+  await Promise.all([a.close(), b.close()])
 })
 
-/** Its programs count and tell. */
+/** Its programs count and tell, this reader too: they do so for a minute after the last one has gone. */
 async function tells(node: NodeName): Promise<boolean> {
+  const readers = await cluster.lab.mustRun(`node/${node}`, ['ss', '-Hx', 'state', 'connected', 'src', FLOWS_SOCKET])
+  if (readers === '') return false
   const dump = await cluster.lab.mustRun(`node/${node}`, ['bpftool', 'map', 'dump', 'pinned', '/sys/fs/bpf/netplane/maps/np_state'])
   return dump.includes('"accounts": 1')
 }
