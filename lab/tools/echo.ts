@@ -9,10 +9,14 @@
 import { createSocket, type RemoteInfo } from 'node:dgram'
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
-import { networkInterfaces } from 'node:os'
+import { networkInterfaces, setPriority } from 'node:os'
 import { parseArgs } from 'node:util'
 import { hostPort } from '#lib/base/ip.ts'
 import { plainAddress } from './address.ts'
+
+const SOCKETS_OF_PORT = 16
+/** A question that waits here for a processor would count as lost on its way. */
+const BEFORE_OTHERS = -10
 
 const { values } = parseArgs({
   options: {
@@ -83,10 +87,14 @@ function serveLines(socket: Socket): void {
   })
 }
 
+/** The event loop accepts one connection of a socket at a time, between everything else that it does: several sockets
+ * share the port, or connections wait in the kernel for seconds where streams and datagrams do not. */
 async function listenTcp(port: number): Promise<void> {
-  // allowHalfOpen would leave connections of killed clients behind
-  const server = createServer({ noDelay: true }, serveLines).listen({ port, host: '::', backlog: 1024 })
-  await once(server, 'listening')
+  for (let socket = 0; socket < SOCKETS_OF_PORT; socket++) {
+    // allowHalfOpen would leave connections of killed clients behind
+    const server = createServer({ noDelay: true }, serveLines).listen({ port, host: '::', backlog: 1024, reusePort: true })
+    await once(server, 'listening')
+  }
 }
 
 async function listenUdp(port: number, address: { readonly address: string; readonly family: string }): Promise<void> {
@@ -108,6 +116,7 @@ function ownAddresses(): { readonly address: string; readonly family: string }[]
   return infos.filter((info) => info.scopeid === undefined || info.scopeid === 0)
 }
 
+if (process.getuid?.() === 0) setPriority(BEFORE_OTHERS)
 // a device is not listed before the kernel has found it running, up to a second after its other end is up
 let addresses = ownAddresses()
 while (!values.address.every((wanted) => addresses.some(({ address }) => address === wanted))) {

@@ -18,7 +18,7 @@ export interface Way {
 export interface Rates {
   /** messages a second of each stream */
   readonly stream: number
-  /** new connections a second to each destination */
+  /** new connections a second to each destination; 0: streams alone */
   readonly fresh: number
 }
 
@@ -51,10 +51,10 @@ export interface Failure {
 interface Client {
   readonly ways: readonly Way[]
   readonly flow: Running<FlowResult>
-  readonly requests: Running<RequestsOfEach>
+  readonly requests: Running<RequestsOfEach> | undefined
 }
 
-/** From each place a process with all its streams, and one that makes its new connections. */
+/** From each place a process with all its streams, and one that makes its new connections, if there are any. */
 export class ConstantTraffic implements AsyncDisposable {
   readonly #running: readonly Client[]
   #accounts: Promise<readonly Account[]> | undefined
@@ -68,8 +68,8 @@ export class ConstantTraffic implements AsyncDisposable {
     const running = [...Map.groupBy(ways, ({ from }) => from)].map(async ([from, own]) => {
       const to = own.flatMap((way) => way.to)
       const flow = await startFlow(places, { from, to, rate: rates.stream })
-      const requests = startRequestsToEach(places, { from, to, rate: rates.fresh, count: 0 })
-      await requests.event('started', 10_000)
+      const requests = rates.fresh === 0 ? undefined : startRequestsToEach(places, { from, to, rate: rates.fresh, count: 0 })
+      await requests?.event('started', 10_000)
       return { ways: own, flow, requests }
     })
     return new ConstantTraffic(await Promise.all(running))
@@ -87,13 +87,13 @@ export class ConstantTraffic implements AsyncDisposable {
 
   async #end(): Promise<readonly Account[]> {
     const ended = this.#running.map(async ({ ways, flow, requests }) => {
-      const [{ streams }, { each }] = await Promise.all([flow.stop(), requests.stop()])
+      const [{ streams }, asked] = await Promise.all([flow.stop(), requests?.stop()])
       const ends = ways.flatMap(({ kind, from, to }) =>
         to.map((end) => ({ kind, proto: end.proto, between: `${from} to ${endpointText(end)}` })),
       )
       return ends.flatMap(({ kind, proto, between }, index) => [
         ...ofStream({ kind: `${kind}, ${proto} stream`, between }, streams[index]),
-        ...ofRequests({ kind: `${kind}, new ${proto}`, between }, each[index]),
+        ...ofRequests({ kind: `${kind}, new ${proto}`, between }, asked?.each[index]),
       ])
     })
     const all = (await Promise.all(ended)).flat()

@@ -16,13 +16,15 @@ import {
   startKubeProxy,
   stopKubeProxy,
 } from './operator/kube-proxy.ts'
-import { lossesText, startTraffic } from './operator/losses.ts'
+import { lossesText, startStreams, startTraffic } from './operator/losses.ts'
 import { nodeAddresses, served } from './operator/traffic.ts'
 import { makeWorld } from './operator/ways.ts'
 import { urlOf } from './pods.ts'
 import { CLUSTER } from './setup.ts'
 
 const REST_MS = 2000
+/** A look starts a process: more of them would keep the processors from what is measured. */
+const LOOK_MS = 500
 /** after which the kernel forgets datagrams that were an exchange; and its own */
 const FORGOTTEN_S = 3
 const USUAL_S = 30
@@ -74,7 +76,7 @@ async function modeIs(node: string, mode: 'BPF' | 'Standard'): Promise<void> {
     const [now, proof] = ['dataplane', 'proof'].map((part) => at(status, part))
     return textAt(now, 'mode') === mode && textAt(proof, 'mode') === mode && textAt(proof, 'state') === 'Proven' ? true : undefined
   }
-  const proven = await waitFor(isProven, { timeoutMs: 30_000, everyMs: 200 })
+  const proven = await waitFor(isProven, { timeoutMs: 30_000, everyMs: LOOK_MS })
   if (proven === undefined) throw new Error(`node ${node} is not in mode ${mode}: ${JSON.stringify(status)}`)
 }
 
@@ -143,7 +145,7 @@ test.each(['iptables', 'nftables'] as const)('with kube-proxy of mode %s, there 
   ])
   expectShort(going)
   const coming = askHealth()
-  const back = stack.use(await startTraffic(world))
+  const back = stack.use(await startStreams(world))
   await phase('kube-proxy starts', () => startKubeProxy(cluster))
   await phase('it has rules', () => kubeProxyKnows(cluster, proxy, addresses))
   await phase('beside kube-proxy', () => pause(REST_MS))

@@ -12,7 +12,7 @@ import { installChart, uninstallChart } from './chart.ts'
 import { available, condition, madeNames } from './installed.ts'
 import { kernelIds, kernelObjectsLeft } from './kernel-objects.ts'
 import { installKubeProxy, kubeProxyForgotten, kubeProxyKnows } from './kube-proxy.ts'
-import { lossesText, startTraffic } from './losses.ts'
+import { lossesText, startStreams, startTraffic } from './losses.ts'
 import { modeByNode, standardInstallation, switchTo } from './mode.ts'
 import { nodeStates, settledNodeStates } from './node-state.ts'
 import { nodeAddresses, served } from './traffic.ts'
@@ -99,7 +99,7 @@ test('pods are reached by name, cluster address and node ports, there and back; 
   const proven = listAt(await cluster.get('nodenetwork', 'a'), 'status.proof.nodePorts')
   expect(proven).toContainEqual(expect.stringMatching(/^\[fd00:31::11\]:\d+$/))
   await allReached()
-  const back = stack.use(await startTraffic(world))
+  const back = stack.use(await startStreams(world))
   await pause(REST_MS)
   await switchTo(cluster, 'Standard')
   await kubeProxyKnows(cluster, PROXY, addresses)

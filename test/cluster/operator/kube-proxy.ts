@@ -13,6 +13,8 @@ import { CTR } from '../../../testkit/kubernetes/node.ts'
 
 const DAEMON_SET = `daemonset/${KUBE_PROXY.name}`
 const HEALTH_PORT = 10256
+/** A look starts processes: more of them would keep the processors from what tests measure meanwhile. */
+const LOOK_MS = 500
 /** of its node selector: no node has it */
 const STOP_LABEL = 'netplane.io/kube-proxy'
 
@@ -55,7 +57,7 @@ export async function stopKubeProxy(cluster: Cluster): Promise<void> {
     const pods = await cluster.get('pods', '-n', KUBE_PROXY.namespace, '-l', `k8s-app=${KUBE_PROXY.name}`)
     return listAt(pods, 'items').length === 0 ? true : undefined
   }
-  if ((await waitFor(gone, { timeoutMs: 60_000, everyMs: 200 })) === undefined) throw new Error('kube-proxy runs still')
+  if ((await waitFor(gone, { timeoutMs: 60_000, everyMs: LOOK_MS })) === undefined) throw new Error('kube-proxy runs still')
 }
 
 /** Resolves when it serves again. */
@@ -96,7 +98,8 @@ async function onEveryNode(cluster: Cluster, reason: string, holds: (node: strin
     others = (await mapLimited(cluster.nodes, 2, async (node) => ((await holds(node)) ? [] : [node]))).flat()
     return others.length === 0 ? true : undefined
   }
-  if ((await waitFor(look, { timeoutMs: 30_000, everyMs: 100 })) === undefined) throw new Error(`${others.join(', ')}: ${reason} in time`)
+  if ((await waitFor(look, { timeoutMs: 30_000, everyMs: LOOK_MS })) === undefined)
+    throw new Error(`${others.join(', ')}: ${reason} in time`)
 }
 
 /** It says so once its rules are written. */

@@ -10,6 +10,11 @@ export async function startTraffic({ places, ways }: World): Promise<ConstantTra
   return await ConstantTraffic.start(places, ways, RATES)
 }
 
+/** Beside other traffic, which has new connections enough: two of its size are more than two processors carry. */
+export async function startStreams({ places, ways }: World): Promise<ConstantTraffic> {
+  return await ConstantTraffic.start(places, ways, { ...RATES, fresh: 0 })
+}
+
 /** Prints all accounts; a line each of clients that lost something. */
 export function lossesText(when: string, accounts: readonly Account[]): string {
   console.log(`traffic ${when}:\n${accountsText(accounts)}`)

@@ -14,7 +14,7 @@ import { available, condition, deleteInstallation, freeLease, installOperator, k
 import { expectOneServed, JOINING } from './joining.ts'
 import { kernelIds, kernelObjectsLeft } from './kernel-objects.ts'
 import { installKubeProxy, kubeProxyForgotten, kubeProxyKnows, labelKubeProxy, stopSelectorOf } from './kube-proxy.ts'
-import { lossesText, startTraffic } from './losses.ts'
+import { lossesText, startStreams, startTraffic } from './losses.ts'
 import {
   askFor,
   defaultConfiguration,
@@ -134,7 +134,7 @@ test('a kube-proxy that Argo CD manages is named and stays; it goes once its lab
 })
 
 test('back to Standard kube-proxy comes first, and nothing was lost there and back', async () => {
-  await using back = await startTraffic(world)
+  await using back = await startStreams(world)
   await pause(REST_MS)
   await addTestNodesAt(cluster, JOINING.Standard)
   await switchTo(cluster, 'Standard')
