@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Definitions of deploy/ in a real API server: it takes them, and what their schemas accept the parsers accept.
  * Layer: test. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
+import { loadAll } from 'js-yaml'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ApiClient } from '#lib/api/client.ts'
 import { ApiError } from '#lib/api/errors.ts'
@@ -15,7 +16,9 @@ import { rejectedText } from '#lib/base/result.ts'
 import { FieldError, inside } from '#lib/kube/parse/fields.ts'
 import { IP_BLOCK, parseIPBlock } from '#lib/kube/objects/ip-block.ts'
 import { identify, parseObject } from '#lib/kube/parse/parse-object.ts'
+import { OPERATOR_RESOURCES } from '#lib/kube/operator-resources.ts'
 import { controllersConfigurationSpec } from '#lib/kube/schema/controllers-configuration.ts'
+import { installationSpec } from '#lib/kube/schema/installation.ts'
 import { resources, type Resource } from '#lib/kube/resources.ts'
 import { felixSchema } from '#agent/config/open-api.ts'
 import { resolveConfig } from '#agent/config/resolve.ts'
@@ -24,11 +27,13 @@ import { LoopbackCluster } from '../../testkit/kubernetes/loopback-cluster.ts'
 import { isDefinition, manifest } from '../../testkit/kubernetes/manifest.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { kubernetesPrograms } from '../../testkit/kubernetes/build/programs.ts'
+import { ADDRESSES, MAPPED, NO_ADDRESSES, NO_PREFIXES, PREFIXES } from '../support/address-texts.ts'
 import { spoilt, valueOf } from '../support/from-schema.ts'
-import { edgesOf, type Beside } from '../support/schema-edges.ts'
+import { addressEdges, edgesOf, type Beside } from '../support/schema-edges.ts'
 
 const BUILD_MS = 30 * 60_000
 const ALL = resources(felixSchema())
+const OPERATOR_CRDS = 'deploy/operator/operator-crds.yaml'
 /** Samples of each kind. */
 const ACCEPTED = 30
 
@@ -40,8 +45,13 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'netplane-crds-'))
   cluster = await LoopbackCluster.start({ programs: await kubernetesPrograms(), folder })
   client = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
-  for (const definition of manifest().filter(isDefinition)) await client.request(create(definition, {}))
-  for (const { kind } of ALL) await served(kind)
+  const own = manifest().filter(isDefinition)
+  const names = new Set(own.map(({ metadata }) => metadata.name))
+  // the operator's file has both
+  const others = loadAll(readFileSync(OPERATOR_CRDS, 'utf8')).map(asApiObject)
+  for (const definition of [...own, ...others.filter(({ metadata }) => !names.has(metadata.name))])
+    await client.request(create(definition, {}))
+  for (const resource of [...ALL, ...OPERATOR_RESOURCES]) await served(resource)
 }, BUILD_MS)
 
 afterAll(async () => {
@@ -55,10 +65,10 @@ function create(object: unknown, query: { readonly dryRun?: 'All' }) {
   return { method: 'POST', path, query: { fieldValidation: 'Strict', ...query }, body: object } as const
 }
 
-async function served(kind: string): Promise<void> {
+async function served({ group, version, kind }: Resource): Promise<void> {
   const lists = async (): Promise<true | undefined> => {
     try {
-      await client.list({ apiVersion: 'netplane.io/v3', kind })
+      await client.list({ apiVersion: `${group}/${version}`, kind })
       return true
     } catch {
       return undefined
@@ -67,9 +77,9 @@ async function served(kind: string): Promise<void> {
   if ((await waitFor(lists, { timeoutMs: 30_000, everyMs: 100 })) === undefined) throw new Error(`${kind} is not served in time`)
 }
 
-function objectOf({ kind, namespaced }: Resource, spec: unknown): Readonly<Record<string, unknown>> {
+function objectOf({ group, version, kind, namespaced }: Resource, spec: unknown): Readonly<Record<string, unknown>> {
   const metadata = namespaced ? { namespace: 'default', name: 'default' } : { name: kind === 'Tier' ? 'own' : 'default' }
-  return { apiVersion: 'netplane.io/v3', kind, metadata, spec }
+  return { apiVersion: `${group}/${version}`, kind, metadata, spec }
 }
 
 /** Undefined when it is accepted. */
@@ -83,10 +93,11 @@ async function refusal(object: unknown): Promise<string | undefined> {
   }
 }
 
-/** What the agent or the controllers would say of it. */
+/** What the agent, the controllers or the operator would say of it. */
 function complaints(object: Readonly<Record<string, unknown>>): readonly string[] {
   if (object['kind'] === IP_BLOCK.kind) return errorsOf(() => parseIPBlock(object))
   if (object['kind'] === 'ControllersConfiguration') return errorsOf(() => inside(object, 'spec', controllersConfigurationSpec.read))
+  if (object['kind'] === 'Installation') return errorsOf(() => inside(object, 'spec', installationSpec.read))
   const identified = identify(object)
   if (identified.kind !== 'ours') return [`is ${identified.kind}`]
   const parsed = parseObject(object, identified.ref)
@@ -169,6 +180,35 @@ describe.each(ALL.map((resource) => [resource.kind, resource] as const))('%s', (
     expect([...untaken].filter((path) => !NEVER_ALONE.some((pattern) => pattern.test(path)))).toEqual([])
   })
 })
+
+const TEXTS = [...ADDRESSES, ...MAPPED, ...NO_ADDRESSES, ...PREFIXES, ...NO_PREFIXES]
+const WITH_ADDRESSES = [...ALL, ...OPERATOR_RESOURCES].flatMap((resource) => {
+  const edges = addressEdges(resource.spec, TEXTS, [...BESIDE, ...(BESIDE_IN[resource.kind] ?? [])])
+  return edges.length === 0 ? [] : [{ kind: resource.kind, resource, edges }]
+})
+
+test('kinds with addresses and prefixes are found by their schemas', () => {
+  expect(WITH_ADDRESSES.map(({ kind, edges }) => `${kind} ${edges.length / TEXTS.length}`)).toEqual([
+    ...['NetworkPolicy 8', 'GlobalNetworkPolicy 8', 'StagedNetworkPolicy 8', 'StagedGlobalNetworkPolicy 8'],
+    ...['StagedKubernetesNetworkPolicy 4', 'NetworkSet 1', 'GlobalNetworkSet 1', 'Profile 8', 'HostEndpoint 1', 'IPPool 1'],
+    ...['IPAMBlock 3', 'NodeNetwork 5', 'FelixConfiguration 5', 'ControllersConfiguration 1', 'Installation 1'],
+  ])
+})
+
+test.each(WITH_ADDRESSES)(
+  '$kind: of each special address the server says in each field what the agent says',
+  async ({ resource, edges }) => {
+    const wrong: string[] = []
+    for (const { path, value } of edges) {
+      const object = objectOf(resource, value)
+      const [agent] = complaints(object).filter((text) => !isForAgents(text))
+      const server = await refusal(object)
+      if ((agent === undefined) !== (server === undefined))
+        wrong.push(`${path}: ${JSON.stringify(value)}: ${server ?? 'the server accepts it'}; ${agent ?? 'the agent accepts it'}`)
+    }
+    expect(wrong).toEqual([])
+  },
+)
 
 const RULE = { action: 'Allow' }
 const REFUSED: readonly (readonly [kind: string, spec: object, says: readonly string[]])[] = [

@@ -34,6 +34,36 @@ export function edgesOf(schema: Schema, beside: readonly Beside[] = []): readonl
   return edgesAt(schema, { path: '', beside })
 }
 
+/** The texts, one after the other, in each field that is an address or a prefix. */
+export function addressEdges(schema: Schema, texts: readonly string[], beside: readonly Beside[] = []): readonly Edge[] {
+  const paths = addressPaths(schema, '')
+  return edgesOf(withAddresses(schema, texts), beside).filter(({ path }) => paths.includes(path))
+}
+
+function addressPaths(schema: Schema, path: string): readonly string[] {
+  if (isAddress(schema)) return [path]
+  const fields = Object.entries(schema.properties ?? {}).map(([key, field]) => [path === '' ? key : `${path}.${key}`, field] as const)
+  const parts = schema.items === undefined ? fields : [...fields, [`${path}[]`, schema.items] as const]
+  return parts.flatMap(([at, part]) => addressPaths(part, at))
+}
+
+/** Without fields that neither have addresses nor must be there. */
+function withAddresses(schema: Schema, texts: readonly string[]): Schema {
+  if (isAddress(schema)) return { type: 'string', enum: texts }
+  const { properties, items, required = [] } = schema
+  const kept = Object.entries(properties ?? {}).filter(([key, field]) => required.includes(key) || addressPaths(field, key).length > 0)
+  const fields = kept.map(([key, field]) => [key, withAddresses(field, texts)] as const)
+  return {
+    ...schema,
+    ...(properties !== undefined && { properties: Object.fromEntries(fields) }),
+    ...(items !== undefined && { items: withAddresses(items, texts) }),
+  }
+}
+
+function isAddress({ anyOf = [] }: Schema): boolean {
+  return anyOf.some(({ format }) => format === 'ipv6' || format === 'cidr')
+}
+
 function edgesAt(schema: Schema, place: Place): readonly Edge[] {
   const { path } = place
   const plain = (...values: readonly unknown[]): Edge[] => values.map((value) => ({ path, value }))

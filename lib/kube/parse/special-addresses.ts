@@ -16,9 +16,9 @@ interface Special {
 /** An endpoint at a loopback address would open the node's own services to all clients. */
 const special: readonly Special[] = [
   { cidr: parseCidr('0.0.0.0/32'), what: 'the unspecified address', pattern: '0\\.0\\.0\\.0' },
-  { cidr: parseCidr('::/128'), what: 'the unspecified address', pattern: '[0:]+' },
+  { cidr: parseCidr('::/128'), what: 'the unspecified address', pattern: '[0:]+(0\\.0\\.0\\.0)?' },
   { cidr: parseCidr('127.0.0.0/8'), what: 'a loopback address', pattern: '127\\..*' },
-  { cidr: parseCidr('::1/128'), what: 'a loopback address', pattern: '[0:]*:0{0,3}1' },
+  { cidr: parseCidr('::1/128'), what: 'a loopback address', pattern: '[0:]*:(0{0,3}1|0\\.0\\.0\\.1)' },
   { cidr: parseCidr('169.254.0.0/16'), what: 'a link-local address', pattern: '169\\.254\\..*' },
   { cidr: parseCidr('fe80::/10'), what: 'a link-local address', pattern: '[fF][eE][89abAB][0-9a-fA-F]:.*' },
   { cidr: parseCidr('224.0.0.0/24'), what: 'a link-local multicast address', pattern: '224\\.0\\.0\\..*' },
