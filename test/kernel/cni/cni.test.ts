@@ -237,19 +237,26 @@ describe('addresses of another plugin', () => {
   test('that are long in coming are waited for no longer than the sandbox is wanted', async () => {
     await of.ready()
     const given = '{"cniVersion":"1.0.0","ips":[{"address":"10.3.0.9/24"}]}'
-    const begun = join(of.machine.folder, 'begun')
-    const script = `cat > /dev/null\n[ $CNI_COMMAND != ADD ] || { touch ${begun}; sleep 4; echo '${given}'; }\n`
+    const calls = join(of.machine.folder, 'calls')
+    const script = `cat > /dev/null\n[ $CNI_COMMAND != ADD ] || { echo ADD >> ${calls}; sleep 4; echo '${given}'; }\n`
     writeFileSync(join(of.binDir, 'slow'), `#!/bin/sh\n${script}`, { mode: 0o755 })
     const slow = { ipam: { type: 'slow' } }
-    // the manifest has no uid: it tells no sandbox from another
-    const later = { pod: 'a', id: 'later', uid: 'u2' }
-    const early = of.beginAdd({ pod: 'a', id: 'early', uid: 'u1' }, slow)
-    await expect.poll(() => existsSync(begun)).toBe(true)
-    const began = performance.now()
-    expect(of.add(later).status).toBe(0)
-    expect(performance.now() - began).toBeLessThan(3500)
-    await expect.poll(early).toMatchObject({ status: 1, output: { code: 11, msg: 'another sandbox of the pod is asked for: later' } })
-    expect(of.saved()).toEqual(['later.json'])
+    const asked = (): number => (existsSync(calls) ? readFileSync(calls, 'utf8').trim().split('\n').length : 0)
+    // less than the other plugin takes
+    await withinBestOfThree(3500, async (tries) => {
+      // the manifest has no uid: it tells no sandbox from another
+      const later = { pod: 'a', id: `later-${tries}`, uid: 'u2' }
+      const early = of.beginAdd({ pod: 'a', id: `early-${tries}`, uid: 'u1' }, slow)
+      await expect.poll(asked).toBe(tries)
+      const began = performance.now()
+      expect(of.add(later).status).toBe(0)
+      const took = performance.now() - began
+      const msg = `another sandbox of the pod is asked for: ${later.id}`
+      await expect.poll(early).toMatchObject({ status: 1, output: { code: 11, msg } })
+      expect(of.saved()).toEqual([`${later.id}.json`])
+      expect(of.call('DEL', later)).toEqual({ status: 0, output: {} })
+      return took
+    })
   })
 
   test('of one that does not take them back keep only its own sandbox', async () => {

