@@ -32,7 +32,7 @@ const SLOW = ['image-arm64', 'upstream/rates'].map((name) => `test/lab/${name}.t
 /** The longest first: then the lanes end together. */
 function stagesIn(folder: string): readonly Stage[] {
   const tests = (options: Omit<VitestOptions, 'folder'>): Part => {
-    return (print) => vitest(print, { ...options, folder })
+    return (print, limit) => vitest(print, { ...options, folder, limit })
   }
   const kernel = { project: 'kernel', prefix: inOwnNamespaces }
   const api = { project: 'api', prefix: inOwnNamespaces }
@@ -40,7 +40,7 @@ function stagesIn(folder: string): readonly Stage[] {
   const e2e = { project: 'e2e' }
   const unit = { project: 'unit' }
   const line = (...words: readonly string[]): Part => {
-    return (print) => command(print, words)
+    return (print, limit) => command(print, words, limit)
   }
   const make = (...words: readonly string[]): Part => line('make', '--no-print-directory', ...words)
   const [vm, demo] = [line('test/kernel/run'), line(node, 'dist/demo/main.js')]
@@ -126,12 +126,10 @@ function shards(count: number): readonly string[] {
 /** What the part runs is built first, from outside the namespaces: that needs the network. Two at once wait for each
  * other. */
 function withKubernetes(part: Part): Part {
-  return async (print) => {
-    const built = await command(print, [
-      ...['flock', join(tmpdir(), 'netplane-kubernetes.lock')],
-      ...[node, '--conditions=source', 'testkit/kubernetes/main.ts'],
-    ])
-    return built.failed > 0 ? built : await part(print)
+  return async (print, limit) => {
+    const lock = ['flock', join(tmpdir(), 'netplane-kubernetes.lock')]
+    const built = await command(print, [...lock, node, '--conditions=source', 'testkit/kubernetes/main.ts'], limit)
+    return built.failed > 0 ? built : await part(print, limit)
   }
 }
 

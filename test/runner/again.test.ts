@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Second chances: what passes alone is unsteady, what fails again is red, and some never run again. Layer: test. */
 import { expect, test } from 'vitest'
-import { secondChance, suspectsOf, type Verdict } from './again.ts'
+import { secondChance, suspectsOf, type ChanceOptions, type Verdict } from './again.ts'
 import type { Outcome } from './failures.ts'
 import type { Part, Stage } from './stages.ts'
 
@@ -19,8 +19,10 @@ interface Told extends Verdict {
   readonly ran: readonly string[]
 }
 
+const OPTIONS: ChanceOptions = { print: () => undefined, now: () => 0, known: new Set(), today: '2026-11-29' }
+
 /** The verdict on outcomes of one stage whose files come to `second` when they run again. */
-async function judge(outcomes: readonly Outcome[], second: Outcome, now = (): number => 0): Promise<Told> {
+async function judge(outcomes: readonly Outcome[], second: Outcome, options: Partial<ChanceOptions> = {}): Promise<Told> {
   const ran: string[] = []
   const again = (file: string | undefined): Part => {
     return () => {
@@ -31,18 +33,37 @@ async function judge(outcomes: readonly Outcome[], second: Outcome, now = (): nu
   const stage: Stage = { name: 'lab', parts: [], again }
   const verdict = await secondChance(
     outcomes.flatMap((outcome) => suspectsOf(stage, outcome)),
-    () => undefined,
-    now,
+    { ...OPTIONS, ...options },
   )
   return { ...verdict, ran }
 }
 
 test('a file that passes alone counts as it did then, and is named with its first error', async () => {
-  const { change, failures, unsteady, ran } = await judge([broken('test/lab/x.test.ts')], CLEAN)
+  const { change, failures, unsteady, rows, ran } = await judge([broken('test/lab/x.test.ts')], CLEAN)
   expect(ran).toEqual(['test/lab/x.test.ts'])
   expect(change).toEqual({ passed: 2, failed: -1, skipped: -1 })
   expect(failures).toEqual([])
   expect(unsteady).toEqual(['lab: test/lab/x.test.ts > a test: expected 1 to be 2'])
+  expect(rows).toEqual(['| `test/lab/x.test.ts` | a test: expected 1 to be 2 | 2026-11-29 |'])
+})
+
+test('what is on the list of unsteady ones has no second chance, file or command', async () => {
+  const told: string[] = []
+  const print = (text: Buffer | string): number => told.push(String(text).trim())
+  const demo: Outcome = { passed: 67, failed: 1, skipped: 0, failures: [{ text: 'FAILED one' }] }
+  const known = new Set(['test/lab/x.test.ts', 'lab'])
+  const { failures, ran } = await judge([broken('test/lab/x.test.ts'), broken('test/lab/y.test.ts'), demo], CLEAN, { known, print })
+  expect(ran).toEqual(['test/lab/y.test.ts'])
+  expect(failures.length).toBe(2)
+  expect(told[0]).toBe('test/lab/x.test.ts failed, and is in test/unsteady.md: it has no second chance')
+})
+
+test('a file with a failed test that says [once] has no second chance', async () => {
+  const outcome = broken('test/lab/x.test.ts')
+  const failures = outcome.failures.map((failure) => ({ ...failure, isOnce: true as const }))
+  const verdict = await judge([{ ...outcome, failures: [...outcome.failures, ...failures] }], CLEAN)
+  expect(verdict.ran).toEqual([])
+  expect(verdict.failures.length).toBe(2)
 })
 
 test.each([
@@ -58,16 +79,18 @@ test.each([
 
 test('a command runs again as a whole', async () => {
   const demo: Outcome = { passed: 67, failed: 1, skipped: 0, failures: [{ text: 'FAILED one' }, { text: 'FAILED two' }] }
-  const { change, unsteady, ran } = await judge([demo], { ...CLEAN, passed: 68 })
+  const { change, unsteady, rows, ran } = await judge([demo], { ...CLEAN, passed: 68 })
   expect(ran).toEqual(['command'])
   expect(change).toEqual({ passed: 1, failed: -1, skipped: 0 })
   expect(unsteady).toEqual(['lab: FAILED one', 'lab: FAILED two'])
+  expect(rows).toEqual(['| `lab` | FAILED one | 2026-11-29 |'])
 })
 
 test.each([
   ['packet tables', broken('test/kernel/packets/services.test.ts')],
   ['random frames', broken('test/kernel/frames.test.ts')],
   ['random worlds', broken('test/kernel/policy/random/worlds.test.ts')],
+  ['stories of policies', broken('test/kernel/policy/stories.test.ts')],
   ['tests of the addon', broken('test/native/maps.test.ts')],
   ['tests of a sanitized shim', broken('test/agent/cni/install/shim.test.ts')],
   ['tests of a sanitized traffic program', broken('test/bench/tools/traffic.test.ts')],
@@ -80,20 +103,29 @@ test.each([
 
 test('a stage that says nothing of a second time has none', async () => {
   const lint: Stage = { name: 'lint', parts: [] }
-  const verdict = await secondChance(
-    suspectsOf(lint, { passed: 0, failed: 1, skipped: 0, failures: [{ text: 'error' }] }),
-    () => undefined,
-    () => 0,
-  )
+  const verdict = await secondChance(suspectsOf(lint, { passed: 0, failed: 1, skipped: 0, failures: [{ text: 'error' }] }), OPTIONS)
   expect(verdict.failures).toEqual([{ stage: 'lint', failure: { text: 'error' } }])
 })
 
-test('six files run again, of seven none does', async () => {
-  const names = Array.from({ length: 7 }, (_, at) => broken(`test/lab/${at}.test.ts`))
-  expect((await judge(names.slice(1), CLEAN)).ran.length).toBe(6)
+test('three files run again, of four none does', async () => {
+  const names = Array.from({ length: 4 }, (_, at) => broken(`test/lab/${at}.test.ts`))
+  expect((await judge(names.slice(1), CLEAN)).ran.length).toBe(3)
   const { ran, failures } = await judge(names, CLEAN)
   expect(ran).toEqual([])
-  expect(failures.length).toBe(7)
+  expect(failures.length).toBe(4)
+})
+
+test('a second run that hangs is ended when the time is over, and stays a failure', async () => {
+  const hanging: Part = (_print, limit) =>
+    new Promise((resolve) => {
+      limit?.addEventListener('abort', () => {
+        resolve({ ...NONE, failed: 1, failures: [{ text: 'ended' }] })
+      })
+    })
+  const stage: Stage = { name: 'lab', parts: [], again: () => hanging }
+  const options = { ...OPTIONS, now: () => performance.now(), mostMs: 20 }
+  const { failures, unsteady } = await secondChance(suspectsOf(stage, broken('test/lab/x.test.ts')), options)
+  expect([failures.length, unsteady.length]).toEqual([1, 0])
 })
 
 test('after ten minutes nothing passes any more', async () => {
@@ -103,7 +135,7 @@ test('after ten minutes nothing passes any more', async () => {
   const { failures, unsteady, ran } = await judge(
     [1, 2, 3].map((at) => broken(`test/lab/${at}.test.ts`)),
     CLEAN,
-    slowly,
+    { now: slowly },
   )
   expect(ran).toEqual(['test/lab/1.test.ts'])
   expect(unsteady.length).toBe(1)

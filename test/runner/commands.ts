@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { failed, ofCommand, ofReport, type Outcome } from './failures.ts'
+import { endTree } from './process-tree.ts'
 import type { Print } from './stages.ts'
 
 export interface VitestOptions {
@@ -17,37 +18,63 @@ export interface VitestOptions {
   /** parts of paths; all files when there are none */
   readonly only?: readonly string[]
   readonly except?: readonly string[]
+  /** part of the titles of tests; others are left out */
+  readonly title?: string | undefined
+  /** aborted when its time is over: then it is ended */
+  readonly limit?: AbortSignal | undefined
+}
+
+/** Said of what is ended. */
+const LATE = 'ended: its time is over'
+
+interface VitestRun {
+  readonly code: number
+  readonly output: string
+  /** JSON; undefined: it came to none */
+  readonly report: string | undefined
+}
+
+export async function runVitest(print: Print, options: VitestOptions): Promise<VitestRun> {
+  const { project, folder, prefix = [], shard, only = [], except = [], title, limit } = options
+  // so that no run reads another one's
+  const report = join(mkdtempSync(join(folder, `${project}-`)), 'report.json')
+  const line = [
+    ...[...prefix, process.execPath, '--conditions=source', 'node_modules/vitest/vitest.mjs', 'run', '--project', project],
+    ...['--reporter=dot', '--reporter=json', `--outputFile.json=${report}`],
+    ...(title === undefined ? [] : ['--testNamePattern', title]),
+    ...[...(shard === undefined ? [] : [`--shard=${shard}`]), ...except.map((file) => `--exclude=${file}`), ...only],
+  ]
+  const ended = await spawned(print, line, limit)
+  return { ...ended, report: existsSync(report) ? readFileSync(report, 'utf8') : undefined }
 }
 
 export async function vitest(print: Print, options: VitestOptions): Promise<Outcome> {
-  const { project, folder, prefix = [], shard, only = [], except = [] } = options
-  // so that no run reads another one's
-  const report = join(mkdtempSync(join(folder, `${project}-`)), 'report.json')
-  const { code, output } = await spawned(print, [
-    ...[...prefix, process.execPath, '--conditions=source', 'node_modules/vitest/vitest.mjs', 'run', '--project', project],
-    ...['--reporter=dot', '--reporter=json', `--outputFile.json=${report}`],
-    ...[...(shard === undefined ? [] : [`--shard=${shard}`]), ...except.map((file) => `--exclude=${file}`), ...only],
-  ])
-  if (!existsSync(report))
+  const { code, output, report } = await runVitest(print, options)
+  if (report === undefined)
     return failed(
       ofCommand(output, 1)
         .failures.map(({ text }) => text)
         .join('\n    '),
     )
-  const outcome = ofReport(readFileSync(report, 'utf8'), process.cwd())
+  const outcome = ofReport(report, process.cwd())
   if (code === 0 || (outcome.failed > 0 && !/Unhandled (Error|Rejection)/.test(output))) return outcome
   // an error outside of tests
   return { ...outcome, failed: outcome.failed + 1, failures: [...outcome.failures, ...ofCommand(output, code).failures] }
 }
 
-export async function command(print: Print, line: readonly string[]): Promise<Outcome> {
-  const { code, output } = await spawned(print, line)
+/** `limit`: aborted when its time is over; then it is ended. */
+export async function command(print: Print, line: readonly string[], limit?: AbortSignal): Promise<Outcome> {
+  const { code, output } = await spawned(print, line, limit)
   return ofCommand(output, code)
 }
 
 /** Its output is shown as it comes, and kept: the two streams in the order of their arrival. Without colours, which
  * CI has ten bytes of for each dot. */
-function spawned(print: Print, line: readonly string[]): Promise<{ readonly code: number; readonly output: string }> {
+function spawned(
+  print: Print,
+  line: readonly string[],
+  limit: AbortSignal | undefined,
+): Promise<{ readonly code: number; readonly output: string }> {
   const [file = '', ...args] = line
   return new Promise((resolve) => {
     const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, NO_COLOR: '1' } })
@@ -60,10 +87,22 @@ function spawned(print: Print, line: readonly string[]): Promise<{ readonly code
         print(chunk, to)
         output += chunk.toString()
       })
+    const end = (): void => {
+      output += `\n${LATE}\n`
+      print(`\n${LATE}\n`, process.stderr)
+      if (child.pid !== undefined) endTree(child.pid)
+      // what has left its parents may have it open
+      for (const stream of [child.stdout, child.stderr]) stream.destroy()
+    }
+    if (limit?.aborted === true) end()
+    else limit?.addEventListener('abort', end)
     child.on('error', (error) => {
       print(`${error.message}\n`, process.stderr)
       resolve({ code: 1, output: output + error.message })
     })
-    child.on('close', (code) => resolve({ code: code ?? 1, output }))
+    child.on('close', (code) => {
+      limit?.removeEventListener('abort', end)
+      resolve({ code: code ?? 1, output })
+    })
   })
 }

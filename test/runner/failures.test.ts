@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Layer: test. */
 import { describe, expect, test } from 'vitest'
-import { failureList, ofCommand, ofReport, slowestList } from './failures.ts'
+import { failureList, ofCommand, ofReport, slowestList, testsOf } from './failures.ts'
 
 describe('a report', () => {
   const report = {
@@ -30,6 +30,24 @@ describe('a report', () => {
       { name: '/top/test/good.test.ts', status: 'passed', message: '', assertionResults: [] },
     ],
   }
+
+  test('has each test that ran with what it said, by the name that its failure has', () => {
+    expect(testsOf(JSON.stringify(report), '/top')).toEqual([
+      { name: 'test/lab/lab.test.ts > fine', error: undefined },
+      { name: 'test/lab/lab.test.ts > a lab > is repaired', error: 'AssertionError: expected 0 to be 1' },
+      { name: 'test/broken.test.ts', error: 'Cannot find module x\n    more' },
+    ])
+  })
+
+  test('knows of a failed test by its whole title whether it says [once]', () => {
+    const failing = (title: string, message: string): object => ({
+      ...{ status: 'failed', ancestorTitles: ['policy'], title, failureMessages: [message] },
+    })
+    const tests = [failing(`${'long '.repeat(50)}[once]`, 'lost'), failing('another', 'expected [once] to be 2')]
+    const file = { name: '/top/x.test.ts', status: 'failed', assertionResults: tests }
+    const { failures } = ofReport(JSON.stringify({ testResults: [file] }), '/top')
+    expect(failures.map(({ isOnce }) => isOnce)).toEqual([true, undefined])
+  })
 
   test('names every failed test by file, and a file that could not be loaded', () => {
     expect(ofReport(JSON.stringify(report), '/top')).toEqual({

@@ -20,6 +20,8 @@ export interface Failure {
   readonly text: string
   /** the test file; undefined when it is of a command, or of no file */
   readonly file?: string
+  /** [once] is in its title: it has seen what must never be, such as a packet that got past a rule */
+  readonly isOnce?: true
 }
 
 export interface Outcome extends Count {
@@ -51,6 +53,7 @@ const MOST_OF_COMMAND = 6
 const MOST = 12
 const MOST_OF_MESSAGE = 6
 const LONGEST = 200
+const ONCE = '[once]'
 const SLOWEST = 10
 
 /** Of vitest's JSON report. Throws SyntaxError when it is none. */
@@ -70,6 +73,25 @@ export function ofReport(json: string, root: string): Outcome {
     failures,
     files: files.map((file) => ({ name: relative(root, text(file, 'name')), seconds: secondsOf(file), ...countOf(file) })),
   }
+}
+
+/** A test by its file and title, and what it said when it failed. */
+export interface TestResult {
+  readonly name: string
+  readonly error: string | undefined
+}
+
+/** Each test of a report that ran, and each file that could not be loaded. */
+export function testsOf(json: string, root: string): readonly TestResult[] {
+  return list(JSON.parse(json), 'testResults').flatMap((file) => {
+    const passed = list(file, 'assertionResults').filter((test) => field(test, 'status') === 'passed')
+    const name = relative(root, text(file, 'name'))
+    const failures = failuresOfFile(file, root).map(({ text }) => text.split('\n    '))
+    return [
+      ...passed.map((test) => ({ name: shorten(`${name} > ${pathOf(test)}`), error: undefined })),
+      ...failures.map(([first = '', ...said]) => ({ name: first, error: said.join('\n    ') })),
+    ]
+  })
 }
 
 /** A command is one test, or counts for itself in a line that ends with `N passed, M failed`; of several the last
@@ -114,10 +136,15 @@ function failuresOfFile(file: unknown, root: string): Failure[] {
   const tests = list(file, 'assertionResults').filter((test) => field(test, 'status') === 'failed')
   if (tests.length === 0) return field(file, 'status') === 'failed' ? [{ text: entry(name, text(file, 'message')), file: name }] : []
   return tests.map((test) => {
-    const path = [...list(test, 'ancestorTitles'), field(test, 'title')].filter((title) => title !== '').join(' > ')
+    const path = pathOf(test)
     const [message] = list(test, 'failureMessages')
-    return { text: entry(`${name} > ${path}`, typeof message === 'string' ? message : ''), file: name }
+    const text = entry(`${name} > ${path}`, typeof message === 'string' ? message : '')
+    return { text, file: name, ...(path.includes(ONCE) && { isOnce: true as const }) }
   })
+}
+
+function pathOf(test: unknown): string {
+  return [...list(test, 'ancestorTitles'), field(test, 'title')].filter((title) => title !== '').join(' > ')
 }
 
 /** Of one file of a report. One that failed by itself, and not by a test of its own, counts as one failed test. */

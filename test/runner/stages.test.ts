@@ -75,3 +75,12 @@ test('what failed is named before the last line; what is missing counts as one s
   vi.stubEnv('CI', '')
   expect((await run([{ ...missing }])).code).toBe(0)
 })
+
+test('what passes the second time is named with its row for the list', async () => {
+  const broken: Part = () => Promise.resolve({ passed: 0, failed: 1, skipped: 0, failures: [{ text: 'FAILED one' }] })
+  const { code, output } = await run([{ name: 'x', parts: [broken], again: () => nothing }])
+  const [unsteady, head, row, count] = output.trimEnd().split('\n').slice(-4)
+  expect([unsteady, head, count]).toEqual(['unsteady: x: FAILED one', 'test/unsteady.md is to have:', '1 passed, 0 failed, 0 skipped'])
+  expect(row).toMatch(/^\| `x` \| FAILED one \| \d{4}-\d\d-\d\d \|$/)
+  expect(code).toBe(0)
+})

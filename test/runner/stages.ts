@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What a run of tests is made of, and in which order: most parts one after another, those that bear company in two
  * lanes. Layer: test. */
+import { readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
-import { secondChance, suspectsOf, type Suspect } from './again.ts'
+import { secondChance, suspectsOf, type ChanceOptions, type Suspect } from './again.ts'
 import { failureList, slowestList, type Count, type FileOutcome, type Outcome } from './failures.ts'
+import { LIST, readUnsteady } from './unsteady.ts'
 
 /** Where output goes: at once, or as a whole when the part has ended. */
 export type Print = (chunk: Buffer | string, to?: NodeJS.WritableStream) => void
 
-export type Part = (print: Print) => Promise<Outcome>
+/** `limit`: aborted when its time is over. */
+export type Part = (print: Print, limit?: AbortSignal) => Promise<Outcome>
 
 export interface Stage {
   readonly name: string
@@ -61,14 +64,20 @@ export async function runStages(stages: readonly Stage[]): Promise<number> {
     const lanes = queue[0]?.stage.inLanes === true ? Math.min(LANES, queue.length) : 1
     await Promise.all(Array.from({ length: lanes }, () => runLane(queue, lanes === 1)))
   }
-  const { change, failures, unsteady } = await secondChance(suspects, live, () => performance.now())
+  const { change, failures, unsteady, rows } = await secondChance(suspects, chanceOptions())
   add(change)
   console.log(['', ...slowestList(files), `all of it in ${taken()}`].join('\n'))
   const skippedInCi = process.env['CI'] === 'true' && total.skipped > 0
   if (skippedInCi) console.log('\na skipped test is a failure in CI')
   const count = `${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`
-  console.log(['', ...unsteady.map((line) => `unsteady: ${line}`), ...failureList(failures), count].join('\n'))
+  const told = rows.length === 0 ? [] : [...unsteady.map((line) => `unsteady: ${line}`), `${LIST} is to have:`, ...rows]
+  console.log(['', ...told, ...failureList(failures), count].join('\n'))
   return total.failed === 0 && !skippedInCi ? 0 : 1
+}
+
+function chanceOptions(): ChanceOptions {
+  const known = new Set(readUnsteady(readFileSync(LIST, 'utf8')).map(({ name }) => name))
+  return { print: live, now: () => performance.now(), known, today: new Date().toISOString().slice(0, 10) }
 }
 
 /** Neighbours that bear company have one queue. */
