@@ -71,7 +71,7 @@ async function marksOn(cluster: Cluster, node: string): Promise<string> {
 }
 
 test(
-  'policy alone: pods of another plugin and a kube-proxy that stays, whose services policy sees by their pods',
+  'policy alone: pods of another plugin and a kube-proxy that stays, whose services policy sees by their pods [once]',
   async () => {
     await using cluster = await Cluster.up({ name: 'alone' })
     await importImage(cluster)

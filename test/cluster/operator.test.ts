@@ -125,7 +125,7 @@ test('a pod of each node reaches the other, and both by their service', async ()
   await places.serve(ECHO_PORT)
 })
 
-test('host endpoints close ports of the nodes themselves, by hand and automatic; nothing of the operator is written meanwhile', async () => {
+test('host endpoints close ports of the nodes themselves, by hand and automatic; nothing of the operator is written meanwhile [once]', async () => {
   const before = await operator.versions(cluster)
   const began = performance.now()
   await tryHostEndpoints(cluster)

@@ -31,7 +31,7 @@ function policy(namespace: string, name: string, spec: object): object {
   return { apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata: { namespace, name }, spec }
 }
 
-test('a policy denies all, then lets one label in, on the same node and across nodes', async () => {
+test('a policy denies all, then lets one label in, on the same node and across nodes [once]', async () => {
   await using namespace = await Namespace.make(cluster, 'policy')
   const [server, friend, stranger] = await runPods(cluster, namespace.name, [
     { name: 'server', node: 'a', labels: { app: 'server' } },
@@ -52,7 +52,7 @@ test('a policy denies all, then lets one label in, on the same node and across n
   await reaches(stranger, server, true)
 })
 
-test("a pod's first packet finds its policy", async () => {
+test("a pod's first packet finds its policy [once]", async () => {
   await using namespace = await Namespace.make(cluster, 'first')
   const [server] = await runPods(cluster, namespace.name, [{ name: 'server', node: 'b' }])
   if (server === undefined) throw new Error('no server')

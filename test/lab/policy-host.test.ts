@@ -39,7 +39,7 @@ async function answersToAll(lab: Lab): Promise<number> {
 const untilLoaded = (what: () => Promise<boolean>): Promise<true | undefined> => until(45_000, what)
 const untilNone = (lab: Lab, from: string, to: readonly string[]): Promise<true | undefined> => untilLoaded(() => isSilent(lab, from, to))
 
-test('host endpoints close the node, not its pods; policies and failsafe ports open it', async () => {
+test('host endpoints close the node, not its pods; policies and failsafe ports open it [once]', async () => {
   using manifests = new Manifests(CLUSTER)
   await using lab = await Lab.up({ name: 'tpolhost', resources: manifests.dir, agentCommand })
   expect([await answered(lab, 'node/b', HOST), await answered(lab, 'asker', WEB)]).toEqual([2, 2])
@@ -78,7 +78,7 @@ test('host endpoints close the node, not its pods; policies and failsafe ports o
   expect(await untilLoaded(async () => (await answered(lab, 'node/b', HOST)) === 2)).toBe(true)
 })
 
-test('untracked policy is asked of every packet, first of all by XDP', async () => {
+test('untracked policy is asked of every packet, first of all by XDP [once]', async () => {
   using manifests = new Manifests(CLUSTER)
   await using lab = await Lab.up({ name: 'tpolxdp', resources: manifests.dir, agentCommand })
   const isEarly = async (): Promise<boolean> => (await lab.mustRun('node/a', ['ip', '-details', 'link', 'show'])).includes('prog/xdp')

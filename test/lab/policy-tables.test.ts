@@ -177,7 +177,7 @@ describe('connections of truth tables', () => {
   })
   afterAll(() => stack.disposeAsync())
 
-  test.each(TABLES)('$id', async ({ steps }) => {
+  test.each(TABLES)('$id [once]', async ({ steps }) => {
     for (const step of steps) {
       const all = [...asked(step)]
       expect(all.length).toBeGreaterThan(0)

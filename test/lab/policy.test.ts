@@ -71,7 +71,7 @@ function starts(lab: Lab, name: string): string[] {
   return lines.filter((line) => line.includes('"dataplane.adopted"')).map((line) => /"written":(\{[^}]*\})/.exec(line)?.[1] ?? line)
 }
 
-test('policies hold for the pods that they select, at once, for flows that are open as well, and without an agent', async () => {
+test('policies hold for the pods that they select, at once, for flows that are open as well, and without an agent [once]', async () => {
   using manifests = new Manifests(manifestsOf(PODS))
   await using lab = await Lab.up({ name: 'tpolicy', resources: manifests.dir, agentCommand })
   expect([await answered(lab, 'near'), await answered(lab, 'friend'), await answered(lab, 'stranger')], lab.log('a')).toEqual([2, 2, 0])

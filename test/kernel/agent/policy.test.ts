@@ -50,7 +50,7 @@ describe('a policy for a local pod', () => {
     ])
   })
 
-  test('is in force when the agent says ready', async () => {
+  test('is in force when the agent says ready [once]', async () => {
     const agent = machine.agent()
     await agent.event('dataplane.ready')
     expect(info('10.1.1.5')).toMatchObject({ kind: 1, egress: NO_SET, staged_egress: NO_SET })
@@ -63,7 +63,7 @@ describe('a policy for a local pod', () => {
     expect((await sizes()).every((size) => size > 0)).toBe(true)
   })
 
-  test('stays as it is over SIGKILL and restart: nothing is written, no flow is judged again', async () => {
+  test('stays as it is over SIGKILL and restart: nothing is written, no flow is judged again [once]', async () => {
     const first = machine.agent()
     await first.event('dataplane.ready')
     const before = [info('10.1.1.5'), await sizes(), epoch()]
@@ -110,7 +110,7 @@ describe('a policy for a local pod', () => {
     await expect.poll(() => rows(machine, 'np_rules')).toBe(2)
   })
 
-  test('that is bad by now stays as it was, also for the next agent', async () => {
+  test('that is bad by now stays as it was, also for the next agent [once]', async () => {
     const first = machine.agent()
     await first.event('dataplane.ready')
     const before = info('10.1.1.5')
@@ -129,7 +129,7 @@ describe('a policy for a local pod', () => {
     await second.until('the pod to be open', () => info('10.1.1.5')?.ingress === NO_SET)
   })
 
-  test('a new pod has its rules from the first moment on', async () => {
+  test('a new pod has its rules from the first moment on [once]', async () => {
     const agent = machine.agent()
     await agent.event('dataplane.ready')
     const map = BpfMap.openPin(machine.path(`${PINS}/maps/np_addrs`))

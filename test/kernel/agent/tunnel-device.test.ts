@@ -156,7 +156,7 @@ test('another VXLAN device of the port serves, also one that comes later', { tim
   machine.sh('ip link set vx1 up')
 })
 
-test('nothing that comes in a tunnel reaches the node by it, whether the agent runs or not', { timeout: 90_000 }, async () => {
+test('nothing that comes in a tunnel reaches the node by it, whether the agent runs or not [once]', { timeout: 90_000 }, async () => {
   const agent = machine.agent('--metrics-port', '9091')
   await agent.event('dataplane.ready')
   await agent.until('the device', isRight)

@@ -174,7 +174,7 @@ test('a sandbox that is attached again has the new veth', () => {
   expect([of.pings('told', OUTSIDE.v4), asks('found', 'near')]).toEqual([true, 'answer'])
 })
 
-test('a forgotten pod that runs stays cut off, with the next agent too, and is found by its own veth', async () => {
+test('a forgotten pod that runs stays cut off, with the next agent too, and is found by its own veth [once]', async () => {
   const loose = (): readonly string[] => {
     const answered = of.pingsOf(PODS.map((pod) => ({ from: pod, address: OUTSIDE.v4 })))
     return PODS.filter((_, at) => answered[at] === true)

@@ -99,7 +99,7 @@ describe.each(Object.keys(KINDS))('%s', (kind) => {
     of.writeTheirs(theirs(kind))
   })
 
-  test('policy is in force both ways from the first packet on, after a restart, and follows changes', async () => {
+  test('policy is in force both ways from the first packet on, after a restart, and follows changes [once]', async () => {
     const before = of.theirs
     const agent = await of.ready()
     for (const pod of PODS) {
@@ -120,7 +120,7 @@ describe.each(Object.keys(KINDS))('%s', (kind) => {
     expect(next.events('pod.discovered')).toEqual([])
   }, 180_000)
 
-  test('what a pod is denied with its first packet never leaves it', async () => {
+  test('what a pod is denied with its first packet never leaves it [once]', async () => {
     await of.ready()
     of.add('stranger')
     of.add('mute')
@@ -168,7 +168,7 @@ describe.each(Object.keys(KINDS))('%s', (kind) => {
     expect(agent.events('apply.failed')).toEqual([])
   })
 
-  test('policy alone: no runtime calls us, no way and no tunnel is ours, and services that pods ask are still seen by policy', async () => {
+  test('policy alone: no runtime calls us, no way and no tunnel is ours, and services that pods ask are still seen by policy [once]', async () => {
     of.machine.put('felix.json', [felix(of.machine.cgroup, { bpfEnabled: false })])
     of.machine.put('nodes.json', [node('n1', NODE.v4, '10.3.0.0/24'), node('n2', OUTSIDE.v4, '10.3.1.0/24')])
     of.machine.put('services.json', servicesOf())
@@ -204,7 +204,7 @@ describe.each(Object.keys(KINDS))('%s', (kind) => {
     expect([files(), of.theirs]).toEqual(before)
   }, 180_000)
 
-  test('a pod is no more open by its host port than by its address', async () => {
+  test('a pod is no more open by its host port than by its address [once]', async () => {
     await of.ready()
     of.add('stranger')
     of.add('friend')

@@ -158,7 +158,7 @@ describe('ADD', () => {
     ])
   })
 
-  test('a policy is in force from the first packet on', async () => {
+  test('a policy is in force from the first packet on [once]', async () => {
     const pool = { apiVersion: 'netplane.io/v3', kind: 'IPPool', metadata: { name: 'p' }, spec: { cidr: '10.2.0.0/24' } }
     const fixed = (name: string, address: string): unknown =>
       waitingPod(name, { labels: { app: name }, annotations: { 'cni.netplane.io/ipAddrs': `["${address}"]` } })

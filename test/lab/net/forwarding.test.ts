@@ -258,7 +258,7 @@ describe('a frame with a VLAN tag', () => {
 
   const served = (): Promise<number> => world.metric('a', 'netplane_packets_total{event="flow_service"}')
 
-  test.each(FAMILIES)('IPv%i: from a pod it is dropped and counted, from the network it is nothing to us', async (family) => {
+  test.each(FAMILIES)('IPv%i: from a pod it is dropped and counted, from the network it is nothing to us [once]', async (family) => {
     const [, dst = ''] = /ether ([0-9a-f:]+)/.exec(await world.ip('node/a', 'link', 'show', 'eth0')) ?? []
     const macs = { src: '02:00:00:00:00:07', dst }
     const toNode = hostPort(nodeAddress('a', family), NODE_PORT)

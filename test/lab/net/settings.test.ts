@@ -284,7 +284,7 @@ describe('defaultEndpointToHostAction', () => {
     return (await Promise.all(said)).flat()
   }
 
-  test('Drop: a pod does not reach its own node, nor goes on there; it reaches all else, and others reach that, and it them', async () => {
+  test('Drop: a pod does not reach its own node, nor goes on there; it reaches all else, and others reach that, and it them [once]', async () => {
     await world.serve('node/a', PORT)
     await become('a-2', own, ['node/a'])
     expect(await say('a-2', connections.own, true)).toMatchObject([{ pod: 'node/a' }, { pod: 'node/a' }])
@@ -326,7 +326,7 @@ describe('the tunnel', () => {
 
   const taken = (node: NodeName): Promise<number> => world.metric(node, 'netplane_packets_total{event="tunnel_taken"}')
 
-  test('is for nodes: what a stranger sends in it is dropped and counted', async () => {
+  test('is for nodes: what a stranger sends in it is dropped and counted [once]', async () => {
     for (const family of FAMILIES) {
       const before = { taken: await taken('a'), dropped: await world.drops('a', 'tunnel_source') }
       await send(family, { from: 'client', to: 'a' })
