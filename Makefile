@@ -24,7 +24,7 @@ MINUTES ?= 10
 # What the quick loop remembers between its runs.
 CACHE := .cache/check
 
-.PHONY: all image deps bpf trace native shim ts unit-deps demo check t watch test test-all test-unit test-oracle test-kernel test-sanitized kernels bench \
+.PHONY: all image deps bpf trace native shim ts unit-deps demo check t steady watch test test-all test-unit test-oracle test-kernel test-sanitized kernels bench \
 	fuzz test-fuzz mutate scale soak $(SOAK_FORMS:%=soak-%) kubernetes e2e types proto lint lint-c lint-proto lint-cached format clean docs dist
 
 all: bpf native shim ts
@@ -134,6 +134,11 @@ check: unit-deps
 # One test file, or all of a folder, of any kind: make t F=test/kernel/packets.test.ts; T='part of a title' of it. What it runs is built first.
 t: node_modules/.package-lock.json
 	@$(RUN) test/one.ts $(F)
+
+# One test file N times: a third of them under two busy loops, a third with half a processor, a third with pauses.
+N ?= 20
+steady: node_modules/.package-lock.json
+	@$(RUN) test/steady.ts $(F) $(N)
 
 # Runs again what a saved file concerns: unit tests, or those of F.
 watch: unit-deps
