@@ -15,6 +15,7 @@ import { asApiObject, type Named } from '#lib/api/resource.ts'
 import { packageRoot } from '#lib/base/os/package.ts'
 import { listAt, numberAt, textAt } from '../../../lab/raw.ts'
 import { waitFor } from '../../../lab/wait.ts'
+import { Random } from '../../../soak/random.ts'
 import { kubernetesPrograms } from '../../../testkit/kubernetes/build/programs.ts'
 import { TestAgents } from '../../../testkit/kubernetes/kubelets/test-agents.ts'
 import { TestKubelets } from '../../../testkit/kubernetes/kubelets/test-kubelets.ts'
@@ -23,6 +24,7 @@ import { put } from '../definitions.ts'
 import { found, tokenOf } from '../objects.ts'
 import { startOperator, stopProcess } from '../run.ts'
 import { withinBestOfThree } from '../../support/steady/best-of.ts'
+import { SEED } from '../../support/steady/seed.ts'
 
 const BUILD_MS = 30 * 60_000
 const OPERATOR = 'netplane-operator'
@@ -51,6 +53,9 @@ const CHANGES = 5
 const SETTLED_MS = 10_000
 /** It has read all by then, and passed over it. */
 const BEGUN_MS = 30_000
+
+/** of all moments */
+const random = new Random(SEED)
 
 let folder = ''
 let cluster: LoopbackCluster
@@ -87,7 +92,7 @@ beforeAll(async () => {
   const images = Array.from({ length: IMAGES }, (_, index) => ({ names: imageNames(index), sizeBytes: 50_000_000 + index }))
   for (const name of NODES)
     await client.patch({ apiVersion: 'v1', kind: 'Node', name }, { status: { images } }, { type: 'merge', subresource: 'status' })
-  agents = new TestAgents({ client, nodes: () => NODES, isProxyExpected: () => false, delayMs: 100 })
+  agents = new TestAgents({ client, nodes: () => NODES, isProxyExpected: () => false, delayMs: 100, random: () => random.next() })
 }, BUILD_MS)
 
 /** By digest and by tag. */

@@ -14,11 +14,13 @@ import { fromKubeconfig } from '#lib/api/connection/kubeconfig.ts'
 import { asApiObject, type ApiObject, type Named } from '#lib/api/resource.ts'
 import { systemClock } from '#lib/base/clock.ts'
 import { at, listAt, numberAt, textAt } from '../../../lab/raw.ts'
+import { Random } from '../../../soak/random.ts'
 import { kubernetesPrograms } from '../../../testkit/kubernetes/build/programs.ts'
 import { AskedPort, AskingPods } from '../../../testkit/kubernetes/kubelets/asking-pods.ts'
 import { TestAgents } from '../../../testkit/kubernetes/kubelets/test-agents.ts'
 import { TestKubelets } from '../../../testkit/kubernetes/kubelets/test-kubelets.ts'
 import { LoopbackCluster } from '../../../testkit/kubernetes/loopback-cluster.ts'
+import { SEED } from '../../support/steady/seed.ts'
 import { put } from '../definitions.ts'
 import { OPERATOR_PROGRAM } from '../run.ts'
 
@@ -42,6 +44,8 @@ let agents: TestAgents
 let operator: ChildProcess
 let proxies: Informer
 const stop = new AbortController()
+/** of all moments */
+const random = new Random(SEED)
 /** nodes that say nothing */
 const silent = new Set<string>()
 /** in the operator's place */
@@ -66,7 +70,7 @@ beforeAll(async () => {
   })
   void proxies.run(stop.signal)
   operator = startOperator()
-  agents = new TestAgents({ client, nodes: agentNodes, isProxyExpected, delayMs: 150 })
+  agents = new TestAgents({ client, nodes: agentNodes, isProxyExpected, delayMs: 150, random: () => random.next() })
 }, BUILD_MS)
 
 afterAll(async () => {
@@ -364,7 +368,7 @@ test(
     for (const mode of ['BPF', 'Standard', 'BPF'] as const) {
       await switchTo(mode)
       for (let kill = 0; kill < KILLS; kill++) {
-        await rest(300 + Math.random() * 1200)
+        await rest(300 + random.below(1200))
         await killOperator()
         // another need not wait until the time of this one is over
         await client.delete(LEASE).catch(() => undefined)

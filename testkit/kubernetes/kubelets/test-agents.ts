@@ -18,6 +18,8 @@ export interface TestAgentsOptions {
   readonly isProxyExpected: () => boolean
   /** at most, from a change of a FelixConfiguration to the mode, and from that to the proof */
   readonly delayMs: number
+  /** how much of it: at least 0, less than 1 */
+  readonly random: () => number
   readonly onMode?: (change: Change) => void
   /** called once for each node that is in Standard mode while no kube-proxy is to run */
   readonly onUnserved?: (node: string) => void
@@ -147,7 +149,7 @@ export class TestAgents implements AsyncDisposable {
   }
 
   async #later(act: () => void): Promise<void> {
-    await systemClock.sleep(Math.random() * this.#options.delayMs, this.#stop.signal).catch(() => undefined)
+    await systemClock.sleep(this.#options.random() * this.#options.delayMs, this.#stop.signal).catch(() => undefined)
     act()
   }
 

@@ -79,6 +79,8 @@ stack.use(
       return proxy !== undefined && !(STOPPED in fieldsOf(at(proxy, 'spec.template.spec.nodeSelector')))
     },
     delayMs: DELAY_MS,
+    // real nodes are beside these: no seed has the same moments again
+    random: Math.random,
     onMode: ({ node, mode }) => {
       console.log(`${node} ${mode}`)
     },
