@@ -115,13 +115,17 @@ export class OldCluster implements AsyncDisposable {
   }
 
   async #run(kubeconfig: string, args: readonly string[], program = PROGRAM): Promise<Ended> {
-    const path = `${this.programs}:${process.env['PATH'] ?? ''}`
-    return await run(process.execPath, [program, ...args, '--kubeconfig', kubeconfig], { PATH: path })
+    return await run(process.execPath, [program, ...args, '--kubeconfig', kubeconfig], this.#environment())
+  }
+
+  /** A run that is killed leaves its temporary files in our folder. */
+  #environment(): Readonly<Record<'PATH' | 'TMPDIR', string>> {
+    return { PATH: `${this.programs}:${process.env['PATH'] ?? ''}`, TMPDIR: this.folder }
   }
 
   /** One that goes on while others are run. */
   begin(...args: readonly string[]): Begun {
-    const env = { ...process.env, PATH: `${this.programs}:${process.env['PATH'] ?? ''}` }
+    const env = { ...process.env, ...this.#environment() }
     const child = spawn(process.execPath, [PROGRAM, ...args, '--kubeconfig', this.kubeconfig], { env, detached: true })
     let output = ''
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text))
