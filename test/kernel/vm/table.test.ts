@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** kernels.json promises what the runs need; the command line is understood. Layer: test. */
+import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { hostArch } from '../../../testkit/base/arch.ts'
 import { parseOptions } from './options.ts'
@@ -47,7 +48,7 @@ test.each([
   [['--fetch'], { kind: 'fetch', names: [] }],
   [['--demo', '5.4-amd64'], { kind: 'table', names: ['5.4-amd64'], only: 'demo' }],
   [['--preflight'], { kind: 'table', names: [], only: 'preflight' }],
-  [['--all'], { kind: 'table', names: [], all: true, images: '/shared/kernels' }],
+  [['--all'], { kind: 'table', names: [], all: true, images: resolve('/top', process.env['KERNELS'] ?? '../shared/kernels') }],
   [['--kernel', 'k'], { kind: 'given', kernel: { image: 'k', arch: hostArch() } }],
   [['--kernel', 'k', '--modules', 'm', '--arch', 'aarch64'], { kind: 'given', kernel: { image: 'k', arch: 'arm64', modulesDir: 'm' } }],
 ])('%j', (args, wanted) => {
