@@ -105,12 +105,12 @@ function tryLock(lab: string): number | undefined {
   }
 }
 
-/** The common directory, when no lab is left. */
+/** The common directory, when no lab is left. It stays where it is a mount. */
 function removeLast(): void {
   try {
     rmdirSync(LABS)
   } catch (thrown) {
-    if (!['ENOTEMPTY', 'ENOENT'].includes(errorCode(thrown) ?? '')) throw thrown
+    if (!['ENOTEMPTY', 'ENOENT', 'EBUSY'].includes(errorCode(thrown) ?? '')) throw thrown
   }
 }
 

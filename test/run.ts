@@ -11,7 +11,9 @@ import { command, vitest, type VitestOptions } from './runner/commands.ts'
 import { withSanitizedAddon } from './native/sanitized.ts'
 import { SEED } from './support/steady/seed.ts'
 import { inOwnNamespaces } from '../testkit/base/namespaces.ts'
+import { removeLeftovers } from './runner/leftovers.ts'
 import { runStages, type Part, type Stage } from './runner/stages.ts'
+import { inOwnWorld, isInOwnWorld } from './runner/world.ts'
 
 const node = process.execPath
 const needsRoot = process.getuid?.() === 0 ? undefined : 'needs root'
@@ -19,7 +21,7 @@ const needsRoot = process.getuid?.() === 0 ? undefined : 'needs root'
  * the machine before and after. */
 const ALONE = [
   ...['processes/agents', 'upstream/networking', 'hand-over', 'mode', 'processes/kill', 'lab'],
-  ...['net/forwarding', 'net/node-life', 'policy', 'services', 'traffic/traffic'],
+  ...['net/forwarding', 'net/node-life', 'policy', 'services', 'traffic/traffic', 'upgrade/previous'],
 ].map((name) => `test/lab/${name}.test.ts`)
 /** The same of a real cluster. */
 const ALONE_IN_CLUSTER = ['dataplane-mode', 'operator/ipv6', 'operator/switch'].map((name) => `test/cluster/${name}.test.ts`)
@@ -104,6 +106,9 @@ async function main(wanted: readonly string[]): Promise<number> {
     // for all that draws: tests, fuzzers, the soak
     process.env['SEED'] = String(SEED)
     console.log(`seed ${SEED}`)
+    // compiled once for all processes that the run starts
+    process.env['NODE_COMPILE_CACHE'] = join(folder, 'compiled')
+    if (isInOwnWorld()) for (const left of removeLeftovers()) console.log(`left by another run, and removed: ${left}`)
     return await runStages(chosenOf(stages, wanted))
   } finally {
     rmSync(folder, { recursive: true })
@@ -133,4 +138,6 @@ function withKubernetes(part: Part): Part {
   }
 }
 
-process.exitCode = await main(process.argv.slice(2))
+const wanted = process.argv.slice(2)
+const hasWorld = needsRoot !== undefined || isInOwnWorld()
+process.exitCode = await (hasWorld ? main(wanted) : inOwnWorld([node, '--conditions=source', 'test/run.ts', ...wanted]))

@@ -18,11 +18,16 @@ test('so many run at once, and results are in the order of the list', async () =
 
 test('of those that fail the first of the list is told, once all have ended', async () => {
   const ended: number[] = []
+  const ends = [1, 2, 3].map(() => Promise.withResolvers<undefined>())
   const work = async (one: number): Promise<void> => {
-    await new Promise((resolve) => setTimeout(resolve, 10 - one))
+    await ends[one - 1]?.promise
     ended.push(one)
+    // each lets the one before it end
+    ends[one - 2]?.resolve(undefined)
     if (one !== 3) throw new Error(String(one))
   }
-  await expect(mapLimited([1, 2, 3], 3, work)).rejects.toThrow('1')
+  const all = mapLimited([1, 2, 3], 3, work)
+  ends[2]?.resolve(undefined)
+  await expect(all).rejects.toThrow('1')
   expect(ended).toEqual([3, 2, 1])
 })
