@@ -11,7 +11,7 @@ import { isObject } from '#lib/base/object.ts'
 import { CniError } from './cni-error.ts'
 
 export interface DelegateCall {
-  readonly command: 'ADD' | 'DEL' | 'VERSION'
+  readonly command: 'ADD' | 'CHECK' | 'DEL' | 'GC' | 'STATUS' | 'VERSION'
   readonly type: string
   /** the whole network configuration */
   readonly config: string
@@ -33,6 +33,18 @@ export async function delegateAddresses(call: Omit<DelegateCall, 'command'>): Pr
   if (addresses.length > 0 && !isMany) return addresses
   await runDelegate({ ...call, command: 'DEL' })
   throw new CniError('io', `plugin ${call.type} has given ${isMany ? 'more than one address of a family' : 'no address'}`)
+}
+
+const VERSION_MS = 5000
+
+/** Of CNI, that the plugin speaks. Throws when it does not say. */
+export async function delegateVersions({ type, folders }: Pick<DelegateCall, 'type' | 'folders'>): Promise<readonly string[]> {
+  const config = JSON.stringify({ cniVersion: '1.0.0' })
+  const output = await runDelegate({ command: 'VERSION', type, folders, config, environment: {}, timeoutMs: VERSION_MS })
+  const answer: unknown = JSON.parse(output)
+  const versions: unknown = isObject(answer) ? answer['supportedVersions'] : undefined
+  if (!Array.isArray(versions)) throw new TypeError('supportedVersions: is no list')
+  return versions.filter((version) => typeof version === 'string')
 }
 
 /** Returns what it printed. */

@@ -60,6 +60,10 @@ export class InProgressAdds {
     return [...this.#all].filter(({ sandbox }) => sandbox.containerId === containerId)
   }
 
+  get sandboxes(): readonly PodSandbox[] {
+    return [...this.#all].map(({ sandbox }) => sandbox)
+  }
+
   isBusy(containerId: string): boolean {
     return [...this.#busy].some((one) => one.containerId === containerId)
   }

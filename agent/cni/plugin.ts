@@ -3,7 +3,7 @@
  * it is answered. Layer: agent/cni. */
 import type { Clock } from '#lib/base/clock.ts'
 import { DatastoreLockedError, errorText } from '#lib/base/errors.ts'
-import { formatAddr, type Addr } from '#lib/base/ip.ts'
+import { formatAddr } from '#lib/base/ip.ts'
 import { KeyedMutex } from '#lib/base/async/semaphore.ts'
 import { waitUntil, withinLimits, type WaitLimits } from '#lib/base/async/wait.ts'
 import type { Holder } from '#lib/model/ip-block.ts'
@@ -15,27 +15,10 @@ import { CNI_CODES, CniError, errorAnswer } from './cni-error.ts'
 import { InProgressAdds } from './in-progress-adds.ts'
 import type { AddCall, PodNetworking } from './networking/pod-networking.ts'
 import type { AddressSource } from './pod-addresses.ts'
+import type { PodNode, PodPlace } from './pod-node.ts'
 import type { PodOverlaySink } from './pod-overlay-sink.ts'
 import { parseRequest, versionOf, type Request, type RequestOf } from './request.ts'
-import { SandboxPods, type NodeState } from './sandbox-pods.ts'
-
-/** What the node is asked for a pod. */
-export interface PodNode extends NodeState {
-  /** of the device that has this name now; undefined: there is none */
-  indexOf(iface: string): number | undefined
-  /** what the kernel lacks of a pod; undefined: nothing */
-  missingOf(pod: PodPlace): string | undefined
-  /** why no pod can be served; undefined: they can */
-  notReady(): string | undefined
-}
-
-/** Where a pod is on the node. */
-interface PodPlace {
-  readonly iface: string
-  /** of the interface, as it is now */
-  readonly index: number
-  readonly addresses: readonly Addr[]
-}
+import { SandboxPods } from './sandbox-pods.ts'
 
 export interface PluginOptions {
   /** this node's name */
@@ -48,7 +31,7 @@ export interface PluginOptions {
   /** for those that one has */
   readonly chained: PodNetworking
   /** also of sandboxes of which nothing is known */
-  readonly addresses: Pick<AddressSource, 'releaseUnknown' | 'collect'>
+  readonly addresses: Pick<AddressSource, 'releaseUnknown' | 'collect' | `${'collect' | 'check' | 'status'}Delegated`>
   readonly clock: Clock
   readonly log: Log
   /** aborts when the agent stops, with the answer for calls that wait */
@@ -130,20 +113,22 @@ export class Plugin {
         await this.#del(request)
         return ''
       case 'CHECK':
-        this.#check(request)
+        await this.#check(request)
         return ''
       case 'GC':
         await this.#gc(request)
         return ''
       case 'STATUS':
-        this.#status()
+        await this.#status(request)
         return ''
     }
   }
 
   /** Runtimes ask every few seconds: an answer is logged only when it differs from the last one. */
-  #status(): void {
-    const reason = this.#options.node.notReady()
+  async #status(request: RequestOf<'STATUS'>): Promise<void> {
+    const { addresses, node } = this.#options
+    const delegated = (): Promise<string | undefined> => addresses.statusDelegated(request).then(() => undefined, errorText)
+    const reason = node.notReady() ?? (await delegated())
     const told = reason ?? 'ready'
     if (told !== this.#told) this.#options.log.info({ told }, 'cni.status-changed')
     this.#told = told
@@ -219,8 +204,8 @@ export class Plugin {
     if (this.#adding.isBusy(sandbox.containerId)) throw new CniError('tryAgain', 'another plugin is still giving it addresses')
   }
 
-  #check({ sandbox, addresses }: RequestOf<'CHECK'>): void {
-    const { attachments, node } = this.#options
+  async #check({ sandbox, addresses, ...request }: RequestOf<'CHECK'>): Promise<void> {
+    const { attachments, node, addresses: source } = this.#options
     const attachment = attachments.ofSandbox(sandbox.containerId)
     if (attachment?.ifname !== sandbox.ifname)
       throw new CniError('unknownContainer', `there is no ${sandbox.ifname} of ${sandbox.containerId}`)
@@ -230,11 +215,13 @@ export class Plugin {
       this.#networkingOf(attachment).whatDiffers({ ...attachment, netns: sandbox.netns }) ??
       node.missingOf(this.#placeOf(attachment))
     if (reason !== undefined) throw new CniError('differs', reason)
+    await source.checkDelegated(attachment, request)
   }
 
-  async #gc({ valid, environment }: RequestOf<'GC'>): Promise<void> {
+  async #gc({ valid, ...request }: RequestOf<'GC'>): Promise<void> {
     const keep = new Set(valid.map(({ containerId, ifname }) => `${containerId} ${ifname}`))
-    const { attachments, node, clock } = this.#options
+    const { attachments, node, clock, addresses } = this.#options
+    const { path } = request.environment
     const gone = attachments.all().filter(({ containerId, ifname }) => !keep.has(`${containerId} ${ifname}`))
     const failed: unknown[] = []
     const until = clock.now() + GIVE_BACK_MS
@@ -242,11 +229,10 @@ export class Plugin {
       // another plugin may take long for each, and the caller asks again
       if (attachment.delegate !== undefined && clock.now() >= until)
         failed.push(new CniError('tryAgain', 'not all addresses of another plugin are given back yet'))
-      else
-        await this.#turn(attachment, () => this.#remove(attachment, { path: environment.path, until })).catch((thrown: unknown) =>
-          failed.push(thrown),
-        )
+      else await this.#turn(attachment, () => this.#remove(attachment, { path, until })).catch((thrown: unknown) => failed.push(thrown))
     }
+    // what no file here says any more: a runtime that has lost its state lists none of it
+    await addresses.collectDelegated(request, [...valid, ...this.#adding.sandboxes]).catch((thrown: unknown) => failed.push(thrown))
     const ids = new Set(valid.map(({ containerId }) => containerId))
     for (const id of attachments.unreadable()) if (!ids.has(id)) attachments.forgetUnreadable(id)
     // before the sync every address would look unused; garbage collection runs once a minute anyway

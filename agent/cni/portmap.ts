@@ -4,18 +4,17 @@ import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '#lib/base/clock.ts'
 import { errorCode } from '#lib/base/errors.ts'
-import { isObject } from '#lib/base/object.ts'
 import type { Log } from '#lib/obs/log.ts'
-import { runDelegate } from './exec-plugin.ts'
+import { delegateVersions } from './exec-plugin.ts'
 
 export const PORTMAP = 'portmap'
 /** Of one that does not answer: what Kubernetes' own packages have had for long. */
 const UNASKED = ['1.0.0']
-const ANSWER_MS = 5000
 const ASK_AGAIN_MS = 60_000
 
 export interface PortmapOptions {
-  readonly binDir: string
+  /** where it is now */
+  readonly binDir: () => string
   readonly clock: Pick<Clock, 'now'>
   readonly log: Log
 }
@@ -32,7 +31,7 @@ export class Portmap {
   /** Asks it once, again when it is another one, and after a while when it did not answer. Undefined: there is none. */
   async versions(): Promise<readonly string[] | undefined> {
     const { binDir, clock } = this.#options
-    const file = identityOf(join(binDir, PORTMAP))
+    const file = identityOf(join(binDir(), PORTMAP))
     if (file === undefined) return undefined
     if (this.#known?.file !== file || clock.now() >= this.#known.until) this.#known = { file, ...(await this.#ask()) }
     return this.#known.versions
@@ -41,22 +40,12 @@ export class Portmap {
   async #ask(): Promise<{ readonly versions: readonly string[]; readonly until: number }> {
     const { binDir, clock, log } = this.#options
     try {
-      const call = { command: 'VERSION', type: PORTMAP, config: JSON.stringify({ cniVersion: '1.0.0' }) } as const
-      const output = await runDelegate({ ...call, folders: [binDir], environment: {}, timeoutMs: ANSWER_MS })
-      return { versions: versionsIn(output), until: Infinity }
+      return { versions: await delegateVersions({ type: PORTMAP, folders: [binDir()] }), until: Infinity }
     } catch (error) {
-      log.warn({ folder: binDir, error, taken: UNASKED }, 'portmap.version-failed')
+      log.warn({ folder: binDir(), error, taken: UNASKED }, 'portmap.version-failed')
       return { versions: UNASKED, until: clock.now() + ASK_AGAIN_MS }
     }
   }
-}
-
-/** Throws when it is no answer to VERSION. */
-function versionsIn(output: string): readonly string[] {
-  const answer: unknown = JSON.parse(output)
-  const versions: unknown = isObject(answer) ? answer['supportedVersions'] : undefined
-  if (!Array.isArray(versions)) throw new TypeError('supportedVersions: is no list')
-  return versions.filter((version) => typeof version === 'string')
 }
 
 /** Of an executable; another one has another. */

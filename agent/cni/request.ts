@@ -201,7 +201,7 @@ function addressesOf(result: unknown, ifname: string): readonly Addr[] {
 }
 
 /** libcni fills both: the second is what an earlier text of CNI 1.1 said. */
-const VALID_KEYS = ['cni.dev/valid-attachments', 'cni.dev/attachments'] as const
+export const VALID_KEYS = ['cni.dev/valid-attachments', 'cni.dev/attachments'] as const
 
 /** What either list has is valid. Throws when an entry cannot be read: it may be any sandbox's. */
 function validOnes(raw: Fields): readonly Sandbox[] {

@@ -207,8 +207,8 @@ export interface DesiredNode {
   readonly tunnelled: boolean
   /** sorted by namespace and name */
   readonly healthChecks: readonly HealthCheck[]
-  /** sysctl path below /proc/sys → value */
-  readonly sysctls: Readonly<Record<string, string>>
+  /** sysctl path below /proc/sys → value; undefined: as it was before an agent set it */
+  readonly sysctls: Readonly<Record<string, string | undefined>>
   /** cgroup2 directory for the connect-time programs; undefined: find the mount */
   readonly cgroup: string | undefined
 }

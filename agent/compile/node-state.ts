@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Everything of the wanted data plane that is not a table: knobs, attachments, routes, sysctls.
  * Layer: agent/compile (pure). */
-import { ANY_V4, ANY_V6, formatCidr, isV4 } from '#lib/base/ip.ts'
+import { ANY_V4, ANY_V6, formatCidr, isV4, type Addr } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
 import { nodeAddress, podRanges } from '#lib/model/node.ts'
 import { interfaceOf, isOurs } from '#lib/model/pod.ts'
@@ -42,9 +42,6 @@ export class Attachments {
   }
 }
 
-/** Packets between pods and the world pass through this node. */
-const SYSCTLS: Readonly<Record<string, string>> = { 'net/ipv4/ip_forward': '1', 'net/ipv6/conf/all/forwarding': '1' }
-
 /** Costs in proportion to the node's pods, the cluster's nodes, and where the node has host endpoints, its policies. */
 export function compileNode(input: NodeInput): DesiredNode {
   const { settings, snapshot } = input
@@ -71,9 +68,29 @@ export function compileNode(input: NodeInput): DesiredNode {
     routes: input.makesRoutes === false ? [] : ways,
     tunnelled: isTunnelled(input),
     healthChecks: input.healthChecks,
-    sysctls: settings.forwards ? SYSCTLS : {},
+    sysctls: settings.forwards ? forwarding(input) : {},
     cgroup: settings.cgroup,
   }
+}
+
+/** Packets between pods and the world pass through this node, of those families that pods have. A node that forwards
+ * IPv6 without need loses what routers have told it (see router-advertisements.ts): there it is as it was before. */
+function forwarding(input: NodeInput): DesiredNode['sysctls'] {
+  return {
+    ...(hasPods(input, true) ? { 'net/ipv4/ip_forward': '1' } : {}),
+    'net/ipv6/conf/all/forwarding': hasPods(input, false) ? '1' : undefined,
+  }
+}
+
+/** Whether pods of the family may be in the cluster: by ranges, by pods of this node, or by the cluster's first Service
+ * where another plugin's ranges are not known. */
+function hasPods({ snapshot, pools, node }: NodeInput, v4: boolean): boolean {
+  const isOf = (addr: Addr): boolean => isV4(addr) === v4
+  if ([...pools.values()].some(({ cidr }) => isOf(cidr.addr))) return true
+  if ([...snapshot.nodes.values()].some((one) => podRanges(one).some(({ addr }) => isOf(addr)))) return true
+  if (snapshot.services.get('default/kubernetes')?.clusterIPs.some(isOf) === true) return true
+  for (const pod of snapshot.podsOn(node)) if (isLocalWorkload(pod, node) && pod.podIPs.some(isOf)) return true
+  return false
 }
 
 /** Programs that have nothing to ask do not ask. */

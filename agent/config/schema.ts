@@ -165,7 +165,7 @@ export const fields = {
     parser: word({ Enabled: true, Disabled: false }),
     fallback: true,
     fallbackText: 'Enabled',
-    doc: 'Whether the agent sees to it that the node forwards packets (sysctls ip_forward, and forwarding of all for IPv6). Disabled: they stay as the node has them.',
+    doc: 'Whether the agent sees to it that the node forwards packets of the families that pods have (sysctls ip_forward, and forwarding of all for IPv6). Disabled: they stay as the node has them.',
   }),
   timeoutTcpSyn: timeout('tcpSynSent', 60_000, 'A TCP connection that is not open yet is forgotten after this time.'),
   timeoutTcpOpen: timeout(

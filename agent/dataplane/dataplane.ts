@@ -28,6 +28,7 @@ import { missingStep, type PodPlace } from './pod-readiness.ts'
 import { unmatchedHostEndpoints } from './policy/unmatched-host-endpoints.ts'
 import { DriftReport } from './drift-report.ts'
 import type { MapRead } from './maps/map-table.ts'
+import { routerSysctls } from './host/router-advertisements.ts'
 import { Routes } from './host/routes.ts'
 import { SELF_OWNER } from './host/node-rows.ts'
 import { Sysctls, type SysctlOptions } from './host/sysctls.ts'
@@ -304,7 +305,8 @@ export class Dataplane implements Disposable {
     const hostFirst = [...devices.filter(({ kind }) => kind === 'host'), ...devices.filter(({ kind }) => kind === 'workload')]
     this.#options.hooks.standbys?.setDesired(interfacePrograms(hostFirst, hookPrograms(loaded, 'standby_')))
     this.#connect.setDesired(connectPrograms(loaded), node.cgroup)
-    this.#sysctls.setDesired({ ...node.sysctls, ...deviceSysctls(devices, this.#options.interfaces) })
+    const ofDevices = { ...deviceSysctls(devices, this.#options.interfaces), ...routerSysctls(node, decisions) }
+    this.#sysctls.setDesired({ ...node.sysctls, ...ofDevices })
   }
 
   /** A row that no struct can hold costs that object its rows, not the others theirs. */

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The socket on which processes of the node read its flows: GET /flows?since=SEQUENCE answers a line of JSON for each
  * window, for as long as they listen. Layer: agent/flows. */
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import { listenForRoot } from '#lib/base/os/listen.ts'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Guard } from '#lib/base/os/guard.ts'
+import { serveHttp } from '#lib/base/os/guarded-http.ts'
+import { GuardedServer } from '#lib/base/os/guarded-server.ts'
 import type { FlowUpdate } from '#lib/flows/flow.ts'
 import type { Log } from '#lib/obs/log.ts'
 import type { Flows } from './flows.ts'
@@ -13,36 +15,31 @@ export interface FlowServerOptions {
   readonly log: Log
 }
 
-/** Imported, the module would load Node's client of its own first, which takes 40 ms of a start. */
-const { createServer } = process.getBuiltinModule('node:http')
-
 const PATH = '/flows'
-const MOST_READERS = 32
+/** Readers say nothing after their request. */
+const LIMITS = { most: 32, perPeer: 32, perSecond: 100, sayMs: 2000 }
 /** What a reader has not taken yet; one that is further behind is cut off. */
 const MOST_BYTES = 16 * 1024 * 1024
 
 export class FlowServer implements AsyncDisposable {
   readonly #options: FlowServerOptions
-  readonly #server: Server
+  readonly #server: GuardedServer
 
   constructor(options: FlowServerOptions) {
     this.#options = options
-    this.#server = createServer((request, response) => {
+    const serve = serveHttp((request, response) => {
       this.#answer(request, response)
     })
-    this.#server.maxConnections = MOST_READERS
-    // a reader says nothing after its request
-    this.#server.requestTimeout = 10_000
+    const onError = (error: Error): void => {
+      options.log.warn({ error }, 'flows.not-served')
+    }
+    this.#server = new GuardedServer({ guard: new Guard(LIMITS), serve, onError, allowHalfOpen: true })
   }
 
   /** Only root may ask. Rejects when there is no such place. */
-  async start(): Promise<void> {
-    const { path, log } = this.#options
+  start(): Promise<void> {
     // this node has one agent, so the agent that listened here is gone
-    await listenForRoot(this.#server, path)
-    this.#server.on('error', (error) => {
-      log.warn({ error }, 'flows.not-served')
-    })
+    return this.#server.listenForRoot(this.#options.path)
   }
 
   #answer(request: IncomingMessage, response: ServerResponse): void {
@@ -71,11 +68,6 @@ export class FlowServer implements AsyncDisposable {
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return new Promise((resolve) => {
-      this.#server.close(() => {
-        resolve()
-      })
-      this.#server.closeAllConnections()
-    })
+    return this.#server[Symbol.asyncDispose]()
   }
 }

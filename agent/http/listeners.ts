@@ -3,6 +3,7 @@
 import { backoffMs } from '#lib/base/backoff.ts'
 import type { Clock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
+import type { Guard } from '#lib/base/os/guard.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Pages, PageServer } from '#lib/obs/http.ts'
 import type { Log } from '#lib/obs/log.ts'
@@ -18,6 +19,8 @@ export interface Listener {
 export interface ListenersOptions {
   /** name of the condition that fails while a port cannot be bound; the agent stays ready */
   readonly condition: string
+  /** a client has one share and one rate of all of these servers, which may be hundreds */
+  readonly isOneShare?: boolean
   readonly clock: Clock
   readonly health: Health
   readonly log: Log
@@ -36,6 +39,7 @@ export class Listeners implements AsyncDisposable {
   #working: Promise<void> | undefined
   #attempt = 0
   #stopRetry: (() => void) | undefined
+  #guard: Guard | undefined
 
   constructor(options: ListenersOptions) {
     this.#options = options
@@ -93,9 +97,10 @@ export class Listeners implements AsyncDisposable {
   }
 
   async #open(name: string, listener: Listener): Promise<void> {
-    const { log } = this.#options
+    const { log, isOneShare = false } = this.#options
     const { host, port } = listener
-    const server = await pageServer(name, listener, log)
+    if (isOneShare) this.#guard ??= (await import('#lib/obs/http.ts')).pageGuard()
+    const server = await pageServer(name, { ...listener, guard: this.#guard }, log)
     try {
       const actual = await server.start()
       log.info({ host, port: actual }, `${name}.listening`)
@@ -121,13 +126,17 @@ export class Listeners implements AsyncDisposable {
   }
 }
 
-/** It does not listen yet. */
-export async function pageServer(name: string, { host, port, pages }: Listener, log: Log): Promise<PageServer> {
+/** It does not listen yet. Without a guard it has its own. */
+export async function pageServer(
+  name: string,
+  { host, port, pages, guard }: Listener & { readonly guard?: Guard | undefined },
+  log: Log,
+): Promise<PageServer> {
   const { PageServer } = await import('#lib/obs/http.ts')
   const onError = (path: string, thrown: unknown): void => {
     log.error({ path, error: thrown }, `${name}.failed`)
   }
-  return new PageServer({ host, port, pages: await pages(), onError })
+  return new PageServer({ host, port, pages: await pages(), guard, onError })
 }
 
 function whereOf({ host, port }: Pick<Listener, 'host' | 'port'>): string {

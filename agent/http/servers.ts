@@ -51,11 +51,12 @@ export class HttpServers implements AsyncDisposable {
 
   constructor(options: HttpServersOptions) {
     const { health, log, eligible } = options
-    const listeners = (condition: string): Listeners => new Listeners({ condition, clock: systemClock, health, log })
+    const listeners = (condition: string, isOneShare: boolean): Listeners =>
+      new Listeners({ condition, isOneShare, clock: systemClock, health, log })
     this.#options = options
     this.#proxy = new ProxyHealth({ health, wall: () => systemClock.wall(), eligible })
-    this.#own = listeners('ports.own')
-    this.#services = listeners('ports.health-checks')
+    this.#own = listeners('ports.own', false)
+    this.#services = listeners('ports.health-checks', true)
   }
 
   /** undefined: there is none yet. Takes effect soon; what goes wrong is in health and log. */

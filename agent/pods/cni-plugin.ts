@@ -12,8 +12,9 @@ import { KernelVeths, linkIndexOf } from '../cni/networking/kernel-veths.ts'
 import { podMtu } from '../cni/networking/mtu.ts'
 import { OwnNetworking } from '../cni/networking/own-networking.ts'
 import { nodeEndOf } from '../cni/networking/veth-lookup.ts'
-import { Plugin, type PodNode } from '../cni/plugin.ts'
+import { Plugin } from '../cni/plugin.ts'
 import { NO_ADDRESSES, PodAddresses } from '../cni/pod-addresses.ts'
+import type { PodNode } from '../cni/pod-node.ts'
 import { hasOverlay, poolsIn } from '../compile/pools.ts'
 import type { NetlinkExchange } from '../interfaces/netlink/exchange.ts'
 import { ApiBlocks } from '../ipam/api-blocks.ts'
@@ -28,6 +29,8 @@ import type { PodsOptions } from './pods.ts'
 export interface CniPluginOptions extends PodsOptions {
   readonly attachments: AttachmentFiles
   readonly netlink: NetlinkExchange
+  /** where other plugins are */
+  readonly binDir: () => string
   /** undefined: another plugin gives pods their addresses */
   readonly ipam: Ipam | undefined
   /** a pass is over, or {@link isNodeAnnounced} is otherwise than it was */
@@ -89,7 +92,7 @@ function podAddresses(of: CniPluginOptions, ipam: Ipam): PodAddresses {
     ipam,
     node: options.node,
     isAlone: datastore === undefined,
-    folders: [cni.binDir],
+    folders: () => [of.binDir()],
     snapshot: () => store.snapshot,
     hasPools: !cni.local,
     held: of.held,

@@ -23,12 +23,13 @@ import { CniServer } from '../cni/server.ts'
 import type { Config } from '../config/config.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from '../interfaces/netlink/exchange.ts'
 import type { Datastore } from '../run/cluster-side.ts'
-import type { AgentOptions, CniOptions } from '../run/options.ts'
+import type { AgentOptions } from '../run/options.ts'
 import { cniFolder, cniFoldersFile, cniReadyFile } from '../run/state-files.ts'
 import type { Dataplane } from '../dataplane/dataplane.ts'
 import type { Ipam } from '../ipam/ipam.ts'
 import type { PodClient } from '../proof/node-mode.ts'
 import { cniPlugin, isNodeAnnounced, podIpam } from './cni-plugin.ts'
+import type { CniOptions } from './cni-options.ts'
 import { OTHERS_PODS, openProofPod } from './proof-pod.ts'
 
 export interface PodsOptions {
@@ -129,7 +130,8 @@ export class Pods {
   }
 
   #plugin(netlink: NetlinkExchange, stop: AbortSignal): Plugin {
-    return cniPlugin({ ...this.#options, attachments: this.#attachments, ipam: this.#ipam, netlink, changed: this.#changed, stop })
+    const of = { attachments: this.#attachments, ipam: this.#ipam, changed: this.#changed, binDir: () => this.#installation.binDir }
+    return cniPlugin({ ...this.#options, ...of, netlink, stop })
   }
 
   /** Tried again for as long as it cannot be, and when the socket has been taken away. */

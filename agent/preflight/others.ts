@@ -5,11 +5,13 @@ import { join } from 'node:path'
 import { NetlinkSocket } from '#native'
 import { ConfigError, errorText } from '#lib/base/errors.ts'
 import type { RunTool } from '#lib/base/os/run-tool.ts'
+import { placeOnNode } from '#lib/base/os/node-path.ts'
 import { finding, type Finding } from '#lib/preflight/findings.ts'
 import { chainedConflist, CONFLISTS, namesOfOthers, oldLists } from '../cni/install/conflist.ts'
 import { defaultConfig } from '../config/config.ts'
 import { isCgroup2 } from '../dataplane/attach/cgroup.ts'
 import { findKubeProxy, type ProxyRules } from '../dataplane/kube-proxy/cleanup.ts'
+import { unshownTables } from '../dataplane/netfilter/rule-tables.ts'
 import { probeFeatures } from '../dataplane/programs/kernel-features.ts'
 import { AF_INET, AF_INET6 } from '../interfaces/netlink/addr.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from '../interfaces/netlink/exchange.ts'
@@ -20,7 +22,6 @@ import { legacyTables } from '../node/firewall/legacy.ts'
 import { bitsText, collisions, iptablesMarks, nftMarks, OUR_MARK_BITS, usedBits, type MarkUse } from '../node/firewall/marks.ts'
 import { ownDevices } from '../node/firewall/pod-devices.ts'
 import { decideHere } from './devices.ts'
-import { placeOnNode } from './host-paths.ts'
 import type { PreflightOptions } from './options.ts'
 import type { Probed } from './probed.ts'
 import { cgroupPrograms, devicePrograms, pinFindings, programFindings } from './programs.ts'
@@ -121,15 +122,19 @@ const IPTABLES_TABLES = new Set(['filter', 'nat', 'mangle', 'raw', 'security'])
 async function markUses(run: RunTool): Promise<MarkUse[]> {
   const uses: MarkUse[] = []
   const told = new Set<string>()
+  const unshown = new Set<string>()
   for (const tool of IPTABLES) {
     const saved = await run([`${tool}-save`])
     if (saved !== undefined) told.add(tool)
+    for (const table of unshownTables(saved ?? '')) unshown.add(`${tool} ${table}`)
     uses.push(...iptablesMarks(tool, saved ?? ''))
   }
   // terse: members of sets may be many
   const ruleset = await run(['nft', '-j', '-t', 'list', 'ruleset'])
-  const isOther = (family: string, table: string): boolean =>
-    table.startsWith('netplane-') || (IPTABLES_TABLES.has(table) && told.has(NFT_TOOLS[family] ?? ''))
+  const isOther = (family: string, table: string): boolean => {
+    const tool = NFT_TOOLS[family] ?? ''
+    return table.startsWith('netplane-') || (IPTABLES_TABLES.has(table) && told.has(tool) && !unshown.has(`${tool} ${table}`))
+  }
   if (ruleset !== undefined && ruleset !== '') uses.push(...nftMarks(ruleset, isOther))
   return [...uses, ...ruleUses()]
 }

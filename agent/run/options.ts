@@ -6,10 +6,9 @@ import { parseFlags, portOf } from '#lib/base/flags.ts'
 import type { Port } from '#lib/base/ip.ts'
 import { DEFAULT_PIN_DIR } from '../maps/catalogue.ts'
 import type { FlowTarget } from '../flows/sender.ts'
-import { LEAST_MTU } from '../cni/networking/mtu.ts'
+import { cniOf, ON_NODE, type CniOptions } from '../pods/cni-options.ts'
 import { parsePreflight, PREFLIGHT_HELP, type PreflightOptions } from '../preflight/options.ts'
 import type { Origin } from './sources.ts'
-import { cniSocket } from './state-files.ts'
 import type { Told } from '#lib/base/os/program.ts'
 
 export interface AgentOptions {
@@ -37,24 +36,6 @@ export interface AgentOptions {
   readonly cni?: CniOptions
   /** that plugin makes ways to other nodes' pods as well, and no list has ours */
   readonly foreignNetwork?: true
-}
-
-/** Where container runtimes find us. */
-export interface CniOptions {
-  /** gets the network configuration */
-  readonly confDir: string
-  /** gets the plugin; other plugins are there as well */
-  readonly binDir: string
-  /** where the plugin asks */
-  readonly socket: string
-  /** another plugin makes veths and gives addresses: ours is the last in its list */
-  readonly chained: boolean
-  /** another program makes ways to other nodes' pods, by the ranges of their Nodes: all addresses are of these */
-  readonly local: boolean
-  /** pods may have ports of the node, where the plugin for these is there */
-  readonly hostPorts: boolean
-  /** of pods' devices; undefined: as the node's devices have it */
-  readonly mtu: number | undefined
 }
 
 /** What is ours to see to, and not another plugin's. */
@@ -98,6 +79,8 @@ export const HELP = `netplane-agent: keeps one node's data plane as its cluster 
   --cni-conf-dir DIR   serve pods by CNI, and write the network configuration here once they can be; without it pods are another
                        plugin's
   --cni-bin-dir DIR    where the CNI plugin is put (default: /opt/cni/bin)
+  --node-root DIR      where this container sees the node's root; with --cni-conf-on-node and --cni-bin-on-node, the paths that the
+                       two folders have on the node: folders that are replaced there are found again
   --daemon-set NS/NAME DaemonSet of the agents: how many nodes are ready is shown in ClusterInformation
   --datastore-file FILE
                        is there while the datastore was last read not to be locked: what a probe looks for
@@ -118,7 +101,6 @@ export const HELP = `netplane-agent: keeps one node's data plane as its cluster 
 
 const DEFAULT_STATE_DIR = '/run/netplane'
 const DEFAULT_KEEP_DIR = '/var/lib/netplane'
-const DEFAULT_BIN_DIR = '/opt/cni/bin'
 
 /** Of an agent that runs or prints, and so nothing for --cleanup. */
 const RUN_FLAGS = [
@@ -131,6 +113,7 @@ const RUN_FLAGS = [
   'metrics-port',
   'cni-conf-dir',
   'cni-bin-dir',
+  ...ON_NODE,
   'daemon-set',
   'datastore-file',
   'flows-server',
@@ -220,40 +203,6 @@ function flowTargetOf(flags: FlowFlags): Pick<AgentOptions, 'flowTarget'> {
   return { flowTarget: { url: url.origin, tls: undefined } }
 }
 
-interface CniFlags {
-  readonly 'cni-conf-dir'?: string | undefined
-  readonly 'cni-bin-dir'?: string | undefined
-  readonly 'cni-chained'?: boolean | undefined
-  readonly 'cni-local'?: boolean | undefined
-  readonly 'cni-none'?: boolean | undefined
-  readonly 'cni-mtu'?: string | undefined
-  readonly 'cni-no-host-ports'?: boolean | undefined
-}
-
-function cniOf(flags: CniFlags, stateDir: string): Pick<AgentOptions, 'cni' | 'foreignNetwork'> {
-  const { 'cni-conf-dir': confDir, 'cni-bin-dir': binDir = DEFAULT_BIN_DIR } = flags
-  const { 'cni-chained': chained = false, 'cni-local': local = false } = flags
-  const without = (names: readonly (keyof CniFlags)[], why: string): void => {
-    for (const name of names) if (flags[name] !== undefined) throw new ConfigError(`--${name}`, why)
-  }
-  if (chained) without(['cni-local', 'cni-mtu', 'cni-no-host-ports'], "does not go with --cni-chained: that is the other plugin's")
-  if (confDir === undefined) {
-    without(['cni-bin-dir', 'cni-chained', 'cni-local', 'cni-mtu', 'cni-no-host-ports'], 'only goes with --cni-conf-dir')
-    return flags['cni-none'] === true ? { foreignNetwork: true } : {}
-  }
-  without(['cni-none'], 'does not go with --cni-conf-dir: no network configuration is ours then')
-  const of = { hostPorts: flags['cni-no-host-ports'] !== true, mtu: mtuOf(flags['cni-mtu']) }
-  return { cni: { confDir, binDir, socket: cniSocket(stateDir), chained, local, ...of } }
-}
-
-function mtuOf(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
-  const bytes = /^[0-9]{1,5}$/.test(text) ? Number(text) : 0
-  if (bytes < LEAST_MTU.v4 || bytes > 65_535)
-    throw new ConfigError('--cni-mtu', `${JSON.stringify(text)} is no number of bytes from ${LEAST_MTU.v4} to 65535`)
-  return bytes
-}
-
 function originOf(flags: { readonly kubeconfig?: string | undefined; readonly resources?: string | undefined }): Origin {
   const { kubeconfig, resources } = flags
   if (kubeconfig !== undefined && resources !== undefined) throw new ConfigError('--kubeconfig', 'does not go with --resources')
@@ -274,6 +223,9 @@ const FLAGS = {
   'metrics-port': { type: 'string' },
   'cni-conf-dir': { type: 'string' },
   'cni-bin-dir': { type: 'string' },
+  'node-root': { type: 'string' },
+  'cni-conf-on-node': { type: 'string' },
+  'cni-bin-on-node': { type: 'string' },
   'daemon-set': { type: 'string' },
   'flows-server': { type: 'string' },
   'flows-ca': { type: 'string' },

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** /flows and /flows-filter-hints over HTTP, until it is disposed of. Layer: flows. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { listenAt } from '#lib/base/os/listen.ts'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Guard } from '#lib/base/os/guard.ts'
+import { serveHttp } from '#lib/base/os/guarded-http.ts'
+import { GuardedServer } from '#lib/base/os/guarded-server.ts'
 import type { Aggregator } from '../aggregator.ts'
 import { FilterError } from '../filter/filter-error.ts'
 import { listHints } from '../query/hints.ts'
@@ -13,7 +15,7 @@ import { flowShape, hintShape, totalShape } from './shapes.ts'
 
 /** A filter is in the first line of a request. */
 const MOST_HEADER_BYTES = 1 << 16
-const MOST_CONNECTIONS = 1000
+const GUARD = { most: 1000, perPeer: 250, perSecond: 200, sayMs: 2000 }
 /** Streams beside each other. */
 const MOST_STREAMS = 200
 /** Where those are who reach it behind a page. */
@@ -26,29 +28,24 @@ interface Answer {
 
 export class RestServer implements AsyncDisposable {
   readonly #aggregator: Aggregator
-  readonly #server: Server
+  readonly #server: GuardedServer
   readonly #limits: Limits
   #streams = 0
 
   constructor(aggregator: Aggregator, limits: Limits = LIMITS) {
     this.#limits = limits
     this.#aggregator = aggregator
-    this.#server = createServer({ maxHeaderSize: MOST_HEADER_BYTES }, (request, response) => void this.#serve(request, response))
-    this.#server.maxConnections = MOST_CONNECTIONS
+    const serve = serveHttp((request, response) => void this.#serve(request, response), { maxHeaderSize: MOST_HEADER_BYTES })
+    this.#server = new GuardedServer({ guard: new Guard(GUARD), serve, allowHalfOpen: true })
   }
 
   /** Resolves with the port; rejects with Node's error (EADDRINUSE). */
   start(host: string | undefined, port: number): Promise<number> {
-    return listenAt(this.#server, { host, port })
+    return this.#server.listenAt({ host, port })
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return new Promise((resolve) => {
-      this.#server.close(() => {
-        resolve()
-      })
-      this.#server.closeAllConnections()
-    })
+    return this.#server[Symbol.asyncDispose]()
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** One small HTTP server for things a machine polls: health, metrics. Layer: lib/obs. */
-import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { systemClock } from '#lib/base/clock.ts'
+import { Guard, type Guest } from '#lib/base/os/guard.ts'
+import { GuardedServer } from '#lib/base/os/guarded-server.ts'
+import { readHead, sendPage, type Asked, type Page } from './http-request.ts'
 
-export interface Page {
-  readonly status: number
-  readonly type: string
-  readonly body: string
-  /** besides the content type */
-  readonly headers?: Readonly<Record<string, string>>
-}
+export type { Page } from './http-request.ts'
 
 /** By path; '*' is every path that has no page of its own, and without it those are answered 404. */
 export type Pages = Readonly<Record<string, () => Page | Promise<Page>>>
@@ -20,74 +16,93 @@ export interface PageServerOptions {
   /** 0: any free one */
   readonly port: number
   readonly pages: Pages
+  /** of several servers together; undefined: this one has its own */
+  readonly guard?: Guard | undefined
   /** a page threw: it is answered 500, and reported here */
   readonly onError: (path: string, thrown: unknown) => void
 }
 
-/** Imported, the module would load Node's client of its own first, which takes 40 ms of a start. */
-const { createServer } = process.getBuiltinModule('node:http')
+interface Made {
+  readonly page: Promise<Page>
+  /** ms of the clock until when it is good */
+  readonly until: number
+}
 
-/** Those outside must not take every file descriptor of the process. */
-const MAX_CONNECTIONS = 512
+/** A request is a connection. Load balancers may ask one port of a node for each of their hundreds of services. */
+const LIMITS = { most: 1024, perPeer: 64, perSecond: 500, sayMs: 2000 }
+/** A page that takes this much of the processor is told again for nine times as long: it has a tenth at most. */
+const COSTLY_MS = 2
+const TIMES = 9
+const MOST_AGE_MS = 1000
+
+export function pageGuard(): Guard {
+  return new Guard(LIMITS)
+}
 
 /** Listens until it is disposed of; connections die with it. */
 export class PageServer implements AsyncDisposable {
   readonly #options: PageServerOptions
-  readonly #server: Server
+  readonly #server: GuardedServer
+  readonly #made = new Map<string, Made>()
 
   constructor(options: PageServerOptions) {
     this.#options = options
-    this.#server = createServer((request, response) => {
-      void this.#answer(request.method ?? '', request.url ?? '').then((page) => {
-        response.writeHead(page.status, { 'content-type': page.type, ...page.headers })
-        response.end(request.method === 'HEAD' ? '' : page.body)
-      })
+    this.#server = new GuardedServer({
+      guard: options.guard ?? pageGuard(),
+      serve: (guest) => {
+        readHead(guest, (asked) => void this.#serve(guest, asked))
+      },
+      allowHalfOpen: true,
+      onError: (error) => {
+        options.onError('', error)
+      },
     })
-    this.#server.maxConnections = MAX_CONNECTIONS
   }
 
   /** Resolves with the port once it listens; rejects with Node's error (EADDRINUSE). */
   start(): Promise<number> {
-    return new Promise((resolve, reject) => {
-      this.#server.once('error', reject)
-      const { host, port } = this.#options
-      this.#server.listen(host === undefined ? { port } : { host, port }, () => {
-        this.#server.off('error', reject)
-        this.#server.on('error', (thrown) => {
-          this.#options.onError('', thrown)
-        })
-        const address = this.#server.address()
-        resolve(isAddressInfo(address) ? address.port : 0)
-      })
-    })
+    return this.#server.listenAt(this.#options)
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return new Promise((resolve) => {
-      this.#server.close(() => {
-        resolve()
-      })
-      this.#server.closeAllConnections()
-    })
+    return this.#server[Symbol.asyncDispose]()
   }
 
-  async #answer(method: string, url: string): Promise<Page> {
+  async #serve(guest: Guest, asked: Asked | number): Promise<void> {
+    const page = typeof asked === 'number' ? text(asked, 'no request for a page\n') : await this.#answer(asked)
+    sendPage(guest, typeof asked === 'number' ? '' : asked.method, page)
+  }
+
+  async #answer({ method, path }: Asked): Promise<Page> {
     if (method !== 'GET' && method !== 'HEAD') return text(405, 'method not allowed\n')
-    const path = url.split('?', 1)[0] ?? ''
     const { pages } = this.#options
-    const page = pages[Object.hasOwn(pages, path) ? path : '*']
-    if (page === undefined) return text(404, 'not found\n')
-    try {
-      return await page()
-    } catch (thrown) {
+    const name = Object.hasOwn(pages, path) ? path : '*'
+    const make = pages[name]
+    if (make === undefined) return text(404, 'not found\n')
+    const made = this.#made.get(name)
+    if (made !== undefined && systemClock.now() < made.until) return await made.page
+    return await this.#make(name, path, make)
+  }
+
+  /** Who asks meanwhile gets the same. */
+  async #make(name: string, path: string, make: () => Page | Promise<Page>): Promise<Page> {
+    const before = process.threadCpuUsage()
+    const page = made(make).catch((thrown: unknown) => {
       this.#options.onError(path, thrown)
       return text(500, 'failed\n')
-    }
+    })
+    this.#made.set(name, { page, until: Infinity })
+    await page
+    const { user, system } = process.threadCpuUsage(before)
+    const ms = (user + system) / 1000
+    this.#made.set(name, { page, until: ms < COSTLY_MS ? 0 : systemClock.now() + Math.min(MOST_AGE_MS, TIMES * ms) })
+    return await page
   }
 }
 
-function isAddressInfo(address: AddressInfo | string | null): address is AddressInfo {
-  return typeof address === 'object' && address !== null
+/** What it throws is a rejection. */
+async function made(make: () => Page | Promise<Page>): Promise<Page> {
+  return await make()
 }
 
 function text(status: number, body: string): Page {

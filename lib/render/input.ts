@@ -62,6 +62,7 @@ const HOST_FOLDERS = {
   'cni-conf': ['DirectoryOrCreate', ({ confDir }) => confDir],
   'cni-bin': ['DirectoryOrCreate', ({ binDir }) => binDir],
   logs: ['DirectoryOrCreate', () => '/var/log/pods'],
+  'node-root': ['Directory', () => '/'],
 } as const satisfies Readonly<Record<string, readonly [type: string, path: (computed: Pick<Computed, 'confDir' | 'binDir'>) => string]>>
 
 /** Folders that agents write, wherever pods are mounted them. */

@@ -9,6 +9,10 @@ const DATASTORE_FILE = `${DATASTORE_FOLDER}/ready`
 /** In the agent's container, by their volumes. */
 const CNI_FOLDERS = { 'cni-conf': '/etc/cni/net.d', 'cni-bin': '/opt/cni/bin' } as const
 
+/** In the agent's container the node's root: a mount of a folder shows the folder of then, when the node has another
+ * one at its path already. */
+const NODE_ROOT = '/host'
+
 /** On a node's loopback address alone. */
 const HEALTH_HOST = '127.0.0.1'
 
@@ -104,7 +108,7 @@ function agent(input: RenderInput, resources: object): object {
       { name: 'keep', mountPath: '/var/lib/netplane' },
       { name: 'netns', mountPath: '/run/netns', mountPropagation: 'HostToContainer' },
       { name: 'xtables-lock', mountPath: '/run/xtables.lock' },
-      ...cniVolumes(computed).map((name) => ({ name, mountPath: CNI_FOLDERS[name] })),
+      ...cniVolumes(computed).map(mountOf),
       // the agent's own log, for support bundles
       { name: 'logs', mountPath: '/var/log/pods', readOnly: true },
       { name: 'tmp', mountPath: '/tmp' },
@@ -114,9 +118,10 @@ function agent(input: RenderInput, resources: object): object {
 }
 
 /** Who gives pods their network. */
-function pluginFlags({ cni, mtu, hostPorts }: RenderInput['computed']): readonly string[] {
+function pluginFlags({ cni, confDir, binDir, mtu, hostPorts }: RenderInput['computed']): readonly string[] {
   if (cni === 'None') return ['--cni-none']
-  const folders = [`--cni-conf-dir=${CNI_FOLDERS['cni-conf']}`, `--cni-bin-dir=${CNI_FOLDERS['cni-bin']}`]
+  const mounted = [`--cni-conf-dir=${CNI_FOLDERS['cni-conf']}`, `--cni-bin-dir=${CNI_FOLDERS['cni-bin']}`]
+  const folders = [...mounted, `--node-root=${NODE_ROOT}`, `--cni-conf-on-node=${confDir}`, `--cni-bin-on-node=${binDir}`]
   if (cni === 'Chained') return [...folders, '--cni-chained']
   const local = cni === 'Local' ? ['--cni-local'] : []
   return [...folders, ...local, ...(mtu === undefined ? [] : [`--cni-mtu=${mtu}`]), ...(hostPorts ? [] : ['--cni-no-host-ports'])]
@@ -146,8 +151,15 @@ function datastore({ image }: RenderInput): object {
 }
 
 /** None where no network configuration is ours: the other plugin's folders are not touched. */
-function cniVolumes({ cni }: RenderInput['computed']): readonly (keyof typeof CNI_FOLDERS)[] {
-  return cni === 'None' ? [] : ['cni-conf', 'cni-bin']
+function cniVolumes({ cni }: RenderInput['computed']): readonly CniVolume[] {
+  return cni === 'None' ? [] : ['cni-conf', 'cni-bin', 'node-root']
+}
+
+type CniVolume = keyof typeof CNI_FOLDERS | 'node-root'
+
+function mountOf(name: CniVolume): object {
+  if (name === 'node-root') return { name, mountPath: NODE_ROOT, mountPropagation: 'HostToContainer' }
+  return { name, mountPath: CNI_FOLDERS[name] }
 }
 
 function environment({ endpoint, computed, settings = {} }: RenderInput): readonly object[] {

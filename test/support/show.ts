@@ -149,6 +149,6 @@ export function showNode(node: DesiredNode): string {
     `  host ${[...node.host.addresses.map(formatAddr), ...(node.host.pattern === undefined ? [] : [`/${node.host.pattern}/`])].join(' ')}`,
     ...node.routes.map(({ cidr, via, overlay }) => `  route ${formatCidr(cidr)} via ${formatAddr(via)}${overlay ? ' in the tunnel' : ''}`),
     ...node.healthChecks.map(({ namespace, name, port, localReady }) => `  health ${port} ${namespace}/${name} ${localReady}`),
-    ...Object.entries(node.sysctls).map(([name, value]) => `  sysctl ${name}=${value}`),
+    ...Object.entries(node.sysctls).map(([name, value]) => `  sysctl ${name}${value === undefined ? ' as it was' : `=${value}`}`),
   ].join('\n')
 }

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { writeDurably } from '#lib/base/os/durable-file.ts'
 import { errorCode, errorText } from '#lib/base/errors.ts'
 import { sortedEntries } from '#lib/base/order.ts'
-import { failure, type Outcome, type ReconcileStep } from '../reconcile/step.ts'
+import { failure, type Failure, type Outcome, type ReconcileStep } from '../reconcile/step.ts'
 
 export interface SysctlOptions {
   /** the file with the old values */
@@ -16,6 +16,14 @@ export interface SysctlOptions {
 
 const PROC_SYS = '/proc/sys'
 const OF_INTERFACE = /^net\/ipv[46]\/conf\/(?!(all|default)\/)/
+/** That the node forwards IPv6. The kernel takes no router's word any more then, and forgets what it has learned, but
+ * where `accept_ra` is 2. */
+export const FORWARDING_V6 = 'net/ipv6/conf/all/forwarding'
+const ACCEPT_RA = /\/accept_ra$/
+
+/** undefined: as it was before an agent set it. `insteadOf`: where it has another value it is left alone. */
+export type Wanted = string | undefined | { readonly value: string; readonly insteadOf: string }
+
 /** The kernel goes by the larger one of this and the interface's own: what is to be off for one interface has to be
  * off here. */
 export const REVERSE_PATH_OF_ALL = 'net/ipv4/conf/all/rp_filter'
@@ -24,7 +32,7 @@ export class Sysctls implements ReconcileStep {
   readonly name = 'sysctls'
   readonly #stateFile: string
   readonly #root: string
-  #desired: ReadonlyMap<string, string> = new Map()
+  #desired: ReadonlyMap<string, Wanted> = new Map()
   #dirty = false
   /** the next check is of interfaces' as well */
   #all = false
@@ -35,7 +43,7 @@ export class Sysctls implements ReconcileStep {
   }
 
   /** Path below /proc/sys ("net/ipv4/ip_forward") → value. */
-  setDesired(sysctls: Readonly<Record<string, string>>): void {
+  setDesired(sysctls: Readonly<Record<string, Wanted>>): void {
     this.#desired = new Map(Object.entries(sysctls))
     this.#dirty = true
   }
@@ -58,18 +66,20 @@ export class Sysctls implements ReconcileStep {
    * set by the next pass. */
   check(): string[] {
     const isLookedAt = (path: string): boolean => this.#all || !OF_INTERFACE.test(path)
-    const other = this.#dirty ? [] : [...this.#desired].filter(([path, value]) => isLookedAt(path) && this.#isOther(path, value))
+    const other = this.#dirty ? [] : [...this.#desired].filter(([path, wanted]) => isLookedAt(path) && this.#isOther(path, wanted))
     this.#all = false
     this.#dirty ||= other.length > 0
     return other.map(([path]) => path)
   }
 
   apply(): Outcome {
-    const failures = []
+    const failures: Failure[] = []
     let done = 0
-    for (const [path, value] of sortedEntries(this.#desired)) {
+    for (const [path, wanted] of inOrder(this.#desired)) {
+      // the kernel would forget what it has learned
+      if (path === FORWARDING_V6 && wanted !== undefined && failures.some(({ item }) => ACCEPT_RA.test(item))) continue
       try {
-        if (this.#set(path, value)) done++
+        if (this.#bring(path, wanted)) done++
       } catch (thrown) {
         if (!this.#isOfGone(path, thrown)) failures.push(failure(path, thrown))
       }
@@ -78,9 +88,11 @@ export class Sysctls implements ReconcileStep {
     return { done, failures }
   }
 
-  #isOther(path: string, value: string): boolean {
+  #isOther(path: string, wanted: Wanted): boolean {
     try {
-      return readFileSync(join(this.#root, path), 'utf8').trim() !== value
+      if (wanted === undefined) return readSaved(this.#stateFile).has(path)
+      const value = readFileSync(join(this.#root, path), 'utf8').trim()
+      return typeof wanted === 'string' ? value !== wanted : value === wanted.insteadOf
     } catch (thrown) {
       return !this.#isOfGone(path, thrown) // the next pass says why
     }
@@ -106,6 +118,24 @@ export class Sysctls implements ReconcileStep {
     }
   }
 
+  #bring(path: string, wanted: Wanted): boolean {
+    if (wanted === undefined) return this.#putBack(path)
+    if (typeof wanted === 'string') return this.#set(path, wanted)
+    const value = readFileSync(join(this.#root, path), 'utf8').trim()
+    return value === wanted.insteadOf && this.#set(path, wanted.value)
+  }
+
+  /** Nothing happens where no agent has set it. */
+  #putBack(path: string): boolean {
+    const saved = new Map(readSaved(this.#stateFile))
+    const value = saved.get(path)
+    if (value === undefined) return false
+    overwrite(join(this.#root, path), value)
+    saved.delete(path)
+    writeSaved(this.#stateFile, saved)
+    return true
+  }
+
   #set(path: string, value: string): boolean {
     const file = join(this.#root, path)
     const before = readFileSync(file, 'utf8').trim()
@@ -116,6 +146,13 @@ export class Sysctls implements ReconcileStep {
     overwrite(file, value)
     return true
   }
+}
+
+/** What routers say is taken whether the node forwards or not, before it does. */
+function inOrder(desired: ReadonlyMap<string, Wanted>): readonly (readonly [string, Wanted])[] {
+  const all = sortedEntries(desired)
+  const isFirst = ([path]: readonly [string, Wanted]): boolean => ACCEPT_RA.test(path)
+  return [...all.filter(isFirst), ...all.filter((one) => !isFirst(one))]
 }
 
 /** Puts the remembered values back and forgets them; returns what was done, one line each. One whose interface is

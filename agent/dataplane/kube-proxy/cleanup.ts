@@ -27,11 +27,11 @@ export async function unservedOf(
   found: readonly ProxyRules[],
   run: RunTool = runTool,
 ): Promise<readonly Addr[]> {
-  const commands = found.flatMap((rules) =>
-    rules.kind === 'nft'
-      ? rules.families.map((family) => ['nft', 'list', 'table', family, 'kube-proxy'])
-      : [[`${rules.tool}-save`, '-t', 'nat']],
-  )
+  const commands = found.flatMap((rules) => {
+    if (rules.kind === 'nft') return rules.families.map((family) => ['nft', 'list', 'table', family, 'kube-proxy'])
+    const family = rules.tables.find(({ name }) => name === 'nat')?.nft
+    return [family === undefined ? [`${rules.tool}-save`, '-t', 'nat'] : ['nft', 'list', 'table', family, 'nat']]
+  })
   const listings: string[] = []
   for (const command of commands) listings.push((await run(command)) ?? '')
   return unservedAddresses(addresses, listings)

@@ -10,7 +10,11 @@ export interface RuleTable {
   readonly chains: readonly string[]
   /** rules of the program in chains of others, as `iptables-save` writes them */
   readonly jumps: readonly string[]
+  /** the family in nftables of a table that iptables cannot show, of which {@link savedForm} tells */
+  readonly nft?: NftFamily
 }
+
+export type NftFamily = 'ip' | 'ip6'
 
 /** What is the program's. A rule of another chain is, too, that leads into a chain of it. */
 export interface RuleOwner {
@@ -78,6 +82,55 @@ export function removalInput(tables: readonly RuleTable[]): string {
       ].join('\n'),
     )
     .join('')
+}
+
+/** From the output of `iptables-nft-save`: tables that it does not show, for they have a rule that iptables has no
+ * words for, as nft's `masquerade`. All other rules of the table are there. */
+export function unshownTables(saved: string): string[] {
+  return [...saved.matchAll(/^# Table [`'](\S+)' is incompatible/gm)].map(([, name = '']) => name)
+}
+
+/** The output of `nft -a list table` in the form of `iptables-save`, as far as it says which chain leads to which. A
+ * comment of each rule is its handle. */
+export function savedForm(name: string, listing: string): string {
+  const [declared, rules]: [string[], string[]] = [[], []]
+  let chain = ''
+  for (const line of listing.split('\n')) {
+    const [, begun] = /^\tchain (\S+) \{/.exec(line) ?? []
+    if (begun !== undefined) {
+      chain = begun
+      declared.push(`:${chain} - [0:0]`)
+    } else if (/^\t\ttype \S+ hook /.test(line)) declared[declared.length - 1] = `:${chain} ACCEPT [0:0]`
+    else if (line === '\t}') chain = ''
+    else if (chain !== '') rules.push(...savedRule(chain, line))
+  }
+  return [`*${name}`, ...declared, ...rules, 'COMMIT', ''].join('\n')
+}
+
+/** A comment may say anything. */
+function savedRule(chain: string, line: string): readonly string[] {
+  const [, handle] = / # handle (\d+)$/.exec(line) ?? []
+  if (handle === undefined) return []
+  const [, comment] = /\bcomment "([^"]*)"/.exec(line) ?? []
+  const [, verdict, target] = /\b(jump|goto) (\S+)(?: |$)/.exec(line.replaceAll(/"[^"]*"/g, '""')) ?? []
+  const words = target === undefined ? '-j NFT' : `${verdict === 'goto' ? '-g' : '-j'} ${target}`
+  const said = comment === undefined ? '' : `-m comment --comment "${comment}" `
+  return [`-A ${chain} ${said}-m comment --comment "handle ${handle}" ${words}`]
+}
+
+/** For `nft -f -`: all of it at once, or nothing. Chains are emptied first, so that none is in another's way. */
+export function nftRemovalInput(tables: readonly RuleTable[]): string {
+  return tables
+    .flatMap(({ name, nft = 'ip', chains, jumps }) => [
+      ...jumps.map((jump) => {
+        const [, chain = '', handle = ''] = /^-A (\S+) .*"handle (\d+)"/.exec(jump) ?? []
+        return `delete rule ${nft} ${name} ${chain} handle ${handle}`
+      }),
+      ...chains.map((chain) => `flush chain ${nft} ${name} ${chain}`),
+      ...chains.map((chain) => `delete chain ${nft} ${name} ${chain}`),
+      '',
+    ])
+    .join('\n')
 }
 
 /** From the output of `nft list tables`: families that have a table of the name. */

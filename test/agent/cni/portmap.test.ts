@@ -19,7 +19,7 @@ beforeEach(() => {
   asked = join(folder, 'asked')
   writeFileSync(asked, '')
   clock = new FakeClock()
-  portmap = new Portmap({ binDir: folder, clock, log: silentLog })
+  portmap = new Portmap({ binDir: () => folder, clock, log: silentLog })
 })
 
 afterEach(() => {

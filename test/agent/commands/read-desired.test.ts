@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { formatCidr } from '#lib/base/ip.ts'
 import { readDesired } from '#agent/commands/read-desired.ts'
-import type { CniOptions } from '#agent/run/options.ts'
+import type { CniOptions } from '#agent/pods/cni-options.ts'
 import { node, nodeNetwork } from '../../support/build.ts'
 
 let directory = ''

@@ -38,7 +38,7 @@ node 192.168.0.1 ::
   host 192.168.0.1
   route 10.0.2.0/24 via 192.168.0.2
   sysctl net/ipv4/ip_forward=1
-  sysctl net/ipv6/conf/all/forwarding=1`)
+  sysctl net/ipv6/conf/all/forwarding as it was`)
 })
 
 describe('afterwards it is what changed:', () => {

@@ -7,7 +7,7 @@ import type { DesiredNode } from '#agent/compile/desired.ts'
 import { Attachments, compileNode } from '#agent/compile/node-state.ts'
 import type { CompileSettings } from '#agent/compile/settings.ts'
 import { defaultConfig } from '#agent/config/config.ts'
-import { clusterPolicy, node, pod, snapshotOf } from '../../support/build.ts'
+import { clusterPolicy, node, pod, pool, snapshotOf } from '../../support/build.ts'
 import type { Manifest } from '../../support/build.ts'
 import { showNode } from '../../support/show.ts'
 import { World } from './world.ts'
@@ -65,8 +65,22 @@ test('a whole node', () => {
   ])
 })
 
+const V6_AS_IT_WAS = '  sysctl net/ipv6/conf/all/forwarding as it was'
+
 test('a node that is not known yet', () => {
-  expect(compile([])).toEqual(['node 0.0.0.0 ::', '  tunnel vni 20048 port 4789', '  connect-time tcp', '  host ', ...sysctls])
+  expect(compile([])).toEqual(['node 0.0.0.0 ::', '  tunnel vni 20048 port 4789', '  connect-time tcp', '  host ', V6_AS_IT_WAS])
+})
+
+test.each([
+  ['ranges of nodes', [node('n2', { podCIDRs: ['10.0.2.0/24'] })], [sysctls[0], V6_AS_IT_WAS]],
+  ['ranges of nodes of IPv6', [node('n2', { podCIDRs: ['fd02:2::/64'] })], [sysctls[1]]],
+  ['a pod of the node', [pod('a', { node: 'n1', ips: ['10.0.1.1', 'fd02::1'] })], sysctls],
+  ['a pod of another node', [pod('a', { node: 'n2', ips: ['fd02::1'] })], [V6_AS_IT_WAS]],
+  ['a pod in the network of the node', [pod('a', { node: 'n1', ips: ['fd01::1'], hostNetwork: true })], [V6_AS_IT_WAS]],
+  ['addresses of nodes', [node('n1', { addresses: ['192.168.0.1', 'fd01::1'] })], [V6_AS_IT_WAS]],
+  ['pools', [pool('p', { cidr: 'fd05::/48' })], [sysctls[1]]],
+] as const)('the node forwards the families that pods have, as told by %s', (_, manifests, wanted) => {
+  expect(compile(manifests).filter((line) => line.includes('sysctl'))).toEqual(wanted)
 })
 
 describe('routes', () => {

@@ -4,7 +4,8 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { hostPathFindings, placeOnNode } from '#agent/preflight/host-paths.ts'
+import { placeOnNode } from '#lib/base/os/node-path.ts'
+import { hostPathFindings } from '#agent/preflight/host-paths.ts'
 
 let root = ''
 
@@ -31,6 +32,15 @@ test.each([
   ['/../../run', '/run'],
 ])('%s is %s', (path, found) => {
   expect(place(path)).toBe(found)
+})
+
+test('what is missing of a path is where it would be', () => {
+  symlinkSync('/run/new', join(root, 'var/moved'))
+  expect(['/opt/cni/bin', '/var/moved/bin', '/run'].map((path) => placeOnNode(root, path).path.slice(root.length))).toEqual([
+    '/opt/cni/bin',
+    '/run/new/bin',
+    '/run',
+  ])
 })
 
 test('links lead where they do on the node, and not in the container', () => {

@@ -39,6 +39,11 @@ describe('the command line', () => {
     expect(() => parse('--cni-local')).toThrow('--cni-local: only goes with --cni-conf-dir')
     expect(() => parse('--cni-conf-dir=/c', '--cni-chained', '--cni-local')).toThrow('--cni-local: does not go with --cni-chained')
     expect(() => parse('--cni-bin-dir=/b')).toThrow('--cni-bin-dir: only goes with --cni-conf-dir')
+    expect(parse('--cni-conf-dir=/c', '--node-root=/host', '--cni-conf-on-node=/n', '--cni-bin-on-node=/o')).toMatchObject({
+      options: { cni: { confDir: '/c', onNode: { root: '/host', confDir: '/n', binDir: '/o' } } },
+    })
+    expect(() => parse('--cni-conf-dir=/c', '--node-root=/host')).toThrow('--node-root: goes with --cni-conf-on-node')
+    expect(() => parse('--node-root=/host')).toThrow('--node-root: only goes with --cni-conf-dir')
     expect(parse('--cni-none')).toMatchObject({ options: { foreignNetwork: true } })
     expect(parse()).not.toHaveProperty('options.foreignNetwork')
     expect(() => parse('--cni-conf-dir=/c', '--cni-none')).toThrow('--cni-none: does not go with --cni-conf-dir')
@@ -109,6 +114,9 @@ describe('the command line', () => {
       'print-desired',
       'cni-conf-dir',
       'cni-bin-dir',
+      'node-root',
+      'cni-conf-on-node',
+      'cni-bin-on-node',
       'cni-chained',
       'cni-local',
       'cni-none',

@@ -155,7 +155,11 @@ test('what the kernel tells of is put back at once, however rarely the agent loo
 test('ipForwarding: while it is Disabled the node forwards as others say', async () => {
   const sysctls = ['/proc/sys/net/ipv4/ip_forward', '/proc/sys/net/ipv6/conf/all/forwarding'] as const
   const forwards = (): string => machine.sh(`cat ${sysctls.join(' ')}`).replaceAll('\n', '')
-  expect(forwards()).toBe('11')
+  // no pod has an address of IPv6
+  expect(forwards()).toBe('10')
+  const spec = { cidr: 'fd00:1::/64' }
+  machine.put('pool.json', [{ apiVersion: 'netplane.io/v3', kind: 'IPPool', metadata: { name: 'six' }, spec }])
+  await expect.poll(forwards).toBe('11')
   await set({ ipForwarding: 'Disabled', routeRefreshInterval: '1s' })
   await mended(SYSCTL)
   expect(forwards()).toBe('11')

@@ -198,6 +198,37 @@ describe('addresses of another plugin', () => {
     expect(readdirSync(join(of.machine.folder, 'host-local', 'netplane')).filter((name) => /^(10|fd)/.test(name))).toEqual([])
   })
 
+  test('are checked by that plugin, and what no sandbox has is collected by it, though nothing else knows of it', async () => {
+    await of.ready()
+    copyFileSync('/usr/lib/cni/host-local', join(of.binDir, 'host-local'))
+    const folder = join(of.machine.folder, 'host-local')
+    const leases = (): string[] => readdirSync(join(folder, 'netplane')).filter((name) => /^(10|fd)/.test(name))
+    const ipam = config(folder)
+    const prevResult = of.add({ pod: 'a' }, ipam).output
+    expect(of.call('CHECK', { pod: 'a' }, { ...ipam, prevResult })).toEqual({ status: 0, output: {} })
+    // a runtime and an agent that have lost their state do not know of these
+    for (let n = 20; n < 40; n++) writeFileSync(join(folder, 'netplane', `10.3.0.${n}`), `lost-${n}\r\neth0`)
+    const valid = { 'cni.dev/valid-attachments': [{ containerID: 'a-1', ifname: 'eth0' }] }
+    expect(of.call('GC', { pod: 'a' }, { ...ipam, ...valid })).toEqual({ status: 0, output: {} })
+    expect(leases().sort()).toEqual(['10.3.0.2', 'fd00:3::2'])
+    for (const name of leases()) rmSync(join(folder, 'netplane', name))
+    expect(of.call('CHECK', { pod: 'a' }, { ...ipam, prevResult })).toMatchObject({ status: 1 })
+  })
+
+  test('are collected by a plugin that knows the verb, which is told what is valid', async () => {
+    await of.ready()
+    const calls = join(of.machine.folder, 'calls')
+    writeFileSync(join(of.binDir, 'newer'), `#!/bin/sh\n{ echo "$CNI_COMMAND"; cat; echo; } >> ${calls}\n`, { mode: 0o755 })
+    const valid = [{ containerID: 'c-1', ifname: 'eth0' }]
+    const list = { 'cni.dev/attachments': valid, ipam: { type: 'newer' } }
+    expect(of.call('GC', { pod: 'a' }, list)).toEqual({ status: 0, output: {} })
+    const [command, text = ''] = readFileSync(calls, 'utf8').split('\n')
+    expect([command, JSON.parse(text)]).toMatchObject([
+      'GC',
+      { cniVersion: '1.1.0', name: 'netplane', 'cni.dev/valid-attachments': valid, 'cni.dev/attachments': valid },
+    ])
+  })
+
   test('of a call that failed, or of which nothing is known, are given back by that plugin', async () => {
     await of.ready()
     const calls = join(of.machine.folder, 'calls')

@@ -6,7 +6,8 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { endTakeover, findKubeProxy, proxyRulesText, removeKubeProxy } from '#agent/dataplane/kube-proxy/cleanup.ts'
+import { endTakeover, findKubeProxy, proxyRulesText, removeKubeProxy, unservedOf } from '#agent/dataplane/kube-proxy/cleanup.ts'
+import { formatAddr, parseAddr } from '#lib/base/ip.ts'
 import { mustRun } from '../../../lab/processes/command.ts'
 
 /** Some of it mentions kube-proxy's chains without being its own. */
@@ -99,6 +100,48 @@ describe.each(['iptables-nft', 'ip6tables-nft', 'iptables-legacy', 'ip6tables-le
     await removeKubeProxy(run)
     const left = (await rulesOf(tool)).split('\n').filter((line) => line.startsWith('-A'))
     expect(left.toSorted()).toEqual([...masquerade, rules[0], rules[2]].toSorted())
+  })
+})
+
+describe.each([
+  ['iptables-nft', 'ip', 'snat to 192.0.2.1'],
+  ['ip6tables-nft', 'ip6', 'snat to 2001:db8::1'],
+])('%s cannot show a table in which nft has a rule of its own', (tool, family, snat) => {
+  test.each([
+    ['nat', `POSTROUTING oifname "wan0" masquerade`],
+    ['nat', `POSTROUTING oifname "wan0" ${snat}`],
+    ['nat', `PREROUTING tcp dport { 8080, 8081 } redirect to :80 comment "never jump KUBE-SERVICES"`],
+    ['filter', 'FORWARD ct state vmap { established : accept, invalid : drop }'],
+  ])('the rules of its table %s go all the same, and %s stays', async (table, rule) => {
+    await run([`${tool}-restore`], FOREIGN)
+    await restoreProxy(tool, isKubelets)
+    const nft = (): Promise<string> => run(['nft', '-s', 'list', 'ruleset'])
+    const before = await nft()
+    await restoreProxy(tool, (line) => !isKubelets(line))
+    await run(['nft', `add rule ${family} ${table} ${rule}`])
+    expect(await run([`${tool}-save`])).toContain(`# Table \`${table}' is incompatible`)
+
+    const [found, ...more] = await removeKubeProxy(run)
+    expect([found && proxyRulesText(found), more]).toEqual([
+      expect.stringMatching(`^${tool}: (?=.*mangle 1 chains, 0 jumps)(?=.*filter 6 chains, 9 jumps)(?=.*nat \\d+ chains, 3 jumps)`),
+      [],
+    ])
+    expect(await findKubeProxy(run)).toEqual([])
+    expect(await endTakeover(run)).toBe(true)
+    const [lines, after] = [before, await nft()].map((listing) => listing.split('\n'))
+    expect(lines?.filter((line) => after?.includes(line) !== true)).toEqual([])
+    // the tool has made the chains of the kernel's hooks
+    const isChain = (line: string): boolean => /^\tchain [A-Z]+ |^\t\ttype /.test(line)
+    expect(after?.filter((line) => lines?.includes(line) !== true && !isChain(line))).toHaveLength(1)
+  })
+
+  test('services that it has there are served', async () => {
+    await restoreProxy(tool, (line) => !isKubelets(line))
+    await run(['nft', `add rule ${family} nat POSTROUTING masquerade`])
+    const service = parseAddr(family === 'ip' ? '10.97.0.11' : 'fd00:97::11')
+    const found = await findKubeProxy(run)
+    const other = parseAddr('192.0.2.77')
+    expect((await unservedOf([service, other], found, run)).map(formatAddr)).toEqual(['192.0.2.77'])
   })
 })
 

@@ -72,6 +72,14 @@ test('mark bits that others use, and those that are no harm', async () => {
   expect(new Set(blocking(found))).toEqual(new Set(['mark-bits']))
 })
 
+test('mark bits in a table that iptables cannot show', async () => {
+  node.sh(`
+    iptables-nft -t mangle -A OUTPUT -p tcp -j ACCEPT
+    nft add rule ip mangle OUTPUT meta mark set meta mark or 0x1000000
+    nft 'add rule ip mangle OUTPUT ct state vmap { established : accept, invalid : drop }'`)
+  expect(codes(await others())).toEqual(['mark-bits nft ip mangle, chain OUTPUT 0x01000000 0x01000000'])
+})
+
 test('a firewall that drops what is of pods', async () => {
   node.sh('iptables-nft -P INPUT DROP')
   const found = await others()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { PageServer } from '#lib/obs/http.ts'
+import { PageServer, type Page } from '#lib/obs/http.ts'
 
 const HOST = '127.0.0.1'
 
@@ -59,3 +61,79 @@ describe('the page server', () => {
       await expect(other.start()).rejects.toMatchObject({ code: 'EADDRINUSE' })
     }))
 })
+
+/** What the server has said until it hung up; 'open' when it has not by then. */
+async function said(socket: Socket, ms: number): Promise<string> {
+  let text = ''
+  socket.on('data', (part: Buffer) => (text += part.toString()))
+  const closed = new Promise((resolve) => socket.once('close', () => resolve(true)))
+  return (await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, ms, false))])) === true ? text : 'open'
+}
+
+async function connected(url: string, text = ''): Promise<Socket> {
+  const socket = connect(Number(new URL(url).port), HOST)
+  socket.on('error', () => undefined)
+  await once(socket, 'connect')
+  socket.write(text)
+  return socket
+}
+
+describe('clients of the page server cannot keep each other out', () => {
+  test('a client is answered while another keeps 1,100 connections and says nothing', () =>
+    serving(async (url) => {
+      const idle = await Promise.all(Array.from({ length: 1100 }, () => connected(url)))
+      const answer = await fetch(`${url}/fine`, { signal: AbortSignal.timeout(1000) })
+      expect(answer.status).toBe(200)
+      for (const socket of idle) socket.destroy()
+    }))
+
+  test.each(['', 'GET /fine HTTP/1.1\r\n', 'G'])('who has not asked within two seconds is cut off, having said %j', (text) =>
+    serving(async (url) => {
+      using socket = closing(await connected(url, text))
+      const slow = setInterval(() => text !== '' && socket.it.write('x'), 300)
+      expect(await said(socket.it, 4000)).toBe('')
+      clearInterval(slow)
+    }),
+  )
+
+  test('who sends requests without waiting for answers is told one', () =>
+    serving(async (url) => {
+      using socket = closing(await connected(url, 'GET /fine HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(1000)))
+      const text = await said(socket.it, 4000)
+      expect(text.split('HTTP/1.1 200 OK').length - 1).toBeLessThanOrEqual(1)
+      expect(text).not.toBe('open')
+    }))
+
+  test('what is no request is told so', () =>
+    serving(async (url) => {
+      using words = closing(await connected(url, 'how are you\r\n\r\n'))
+      expect(await said(words.it, 4000)).toMatch(/^HTTP\/1\.1 400 /)
+      using much = closing(await connected(url, `GET /fine HTTP/1.1\r\n${'x'.repeat(20_000)}`))
+      expect(await said(much.it, 4000)).toMatch(/^HTTP\/1\.1 431 /)
+    }))
+
+  test('who says no more after its request gets its answer', () =>
+    serving(async (url) => {
+      using socket = closing(await connected(url))
+      socket.it.end('GET http://node/fine?a HTTP/1.0\n\n')
+      expect(await said(socket.it, 4000)).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\nfine\n$/)
+    }))
+})
+
+test('a page that takes long to make is told again for a while', async () => {
+  let made = 0
+  const page = (): Page => {
+    const end = process.cpuUsage().user + 20_000
+    while (process.cpuUsage().user < end);
+    return { status: 200, type: 'text/plain', body: String(++made) }
+  }
+  await using server = new PageServer({ host: HOST, port: 0, pages: { '/costly': page }, onError: () => undefined })
+  const url = `http://${HOST}:${await server.start()}/costly`
+  const bodies = await Promise.all(Array.from({ length: 20 }, async () => await (await fetch(url)).text()))
+  expect(new Set(bodies).size).toBeLessThanOrEqual(2)
+  await expect.poll(async () => await (await fetch(url)).text()).not.toBe(bodies.at(-1))
+})
+
+function closing(it: Socket): Disposable & { readonly it: Socket } {
+  return { it, [Symbol.dispose]: () => it.destroy() }
+}

@@ -111,6 +111,15 @@ test.each([
     { cni: { binDir: '/opt/bin' } },
   ],
   [
+    'the folder of plugins, as a flag',
+    change(
+      DAEMON_SET,
+      ofAgents('args'),
+      args().map((flag) => flag.replace('--cni-bin-on-node=/opt/cni/bin', '--cni-bin-on-node=/opt/bin')),
+    ),
+    { cni: { binDir: '/opt/bin' } },
+  ],
+  [
     'a registry',
     change(CONTROLLERS, ofControllers('image'), 'reg.example.com/team/netplane:3.31.5'),
     { registry: 'reg.example.com', imagePath: 'team' },
@@ -129,7 +138,8 @@ test.each([
 
 function args(...more: readonly string[]): readonly string[] {
   return [
-    ...['--node=$(NODE_NAME)', '--cni-conf-dir=/etc/cni/net.d', '--cni-bin-dir=/opt/cni/bin', ...more],
+    ...['--node=$(NODE_NAME)', '--cni-conf-dir=/etc/cni/net.d', '--cni-bin-dir=/opt/cni/bin'],
+    ...['--node-root=/host', '--cni-conf-on-node=/etc/cni/net.d', '--cni-bin-on-node=/opt/cni/bin', ...more],
     ...['--daemon-set=$(NAMESPACE)/netplane-node', '--datastore-file=/run/netplane-datastore/ready'],
   ]
 }
@@ -142,6 +152,19 @@ test('variables are settings of FelixConfiguration', () => {
   expect(read({ changes: [variable('FELIX_IPTABLESBACKEND', 'NFT')] }).edits.map(editText)).toEqual([
     expect.stringContaining('left: agents do not read it'),
   ])
+})
+
+test('agents of an earlier form, which followed no folders of CNI, are refused nothing', () => {
+  const changes = [
+    change(
+      DAEMON_SET,
+      ofAgents('args'),
+      args().filter((flag) => !/^--(node-root|cni-.*-on-node)=/.test(flag)),
+    ),
+    change(DAEMON_SET, ofPods('volumes', '[node-root]'), undefined),
+    change(DAEMON_SET, ofAgents('volumeMounts', '[/host]'), undefined),
+  ]
+  expect(read({ changes }).refusals).toEqual([])
 })
 
 test('an operator of an earlier form, without what came later, is refused nothing', () => {

@@ -67,6 +67,18 @@ const AGENT_FLAGS: readonly EditRule[] = [
     'container.args[--cni-no-host-ports]',
     unlessGone(FLAG, () => carried('installation', ['netplaneNetwork', 'hostPorts'], 'Disabled')),
   ),
+  rule(
+    'container.args[--cni-conf-on-node]',
+    unlessGone(AGAIN, (edit) => carried('installation', ['cni', 'confDir'], flagValue(edit))),
+  ),
+  rule(
+    'container.args[--cni-bin-on-node]',
+    unlessGone(AGAIN, (edit) => carried('installation', ['cni', 'binDir'], flagValue(edit))),
+  ),
+  rule(
+    'container.args[--node-root]',
+    unlessGone(AGAIN, () => FLAG),
+  ),
   rule('container.args*', FLAG),
 ]
 
@@ -87,6 +99,10 @@ export const OWN_AGENT_RULES: readonly EditRule[] = [
   rule(
     'pod.volumes[cni-conf].hostPath.path',
     unlessGone(FOLDERS, ({ mine }) => carried('installation', ['cni', 'confDir'], mine)),
+  ),
+  rule(
+    ['pod.volumes[node-root]*', 'container.volumeMounts[/host]*'],
+    unlessGone(AGAIN, () => FOLDERS),
   ),
   rule(['pod.volumes[*]*', 'container.volumeMounts[*]*'], FOLDERS),
   ...podRules('nodePods'),

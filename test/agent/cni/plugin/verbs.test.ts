@@ -193,6 +193,38 @@ describe('GC', () => {
   })
 })
 
+describe('what another plugin has given', () => {
+  test('CHECK is asked of it too', async () => {
+    const prevResult = (await of.add({ pod: 'a' }, OTHER)).output
+    expect((await of.call('CHECK', { pod: 'a' }, { ...OTHER, prevResult })).status).toBe(0)
+    expect(of.journal.at(-1)).toBe('check by host-local: a-1')
+    of.addresses.stuck = new Error('no such lease')
+    expect(refusalOf(await of.call('CHECK', { pod: 'a' }, { ...OTHER, prevResult }))).toBe('11: no such lease')
+  })
+
+  test('STATUS is asked of it too', async () => {
+    expect((await of.call('STATUS', { pod: 'x' }, OTHER)).status).toBe(0)
+    of.addresses.stuck = new Error('no daemon')
+    expect(refusalOf(await of.call('STATUS', { pod: 'x' }, OTHER))).toBe('50: no daemon')
+    expect((await of.call('STATUS', { pod: 'x' })).status).toBe(0)
+  })
+
+  test('GC is passed on, with what is valid and what is being added', async () => {
+    const valid = { 'cni.dev/valid-attachments': [{ containerID: 'b-1', ifname: 'eth0' }] }
+    const { promise, resolve } = Promise.withResolvers<undefined>()
+    of.addresses.gate = promise
+    const add = of.add({ pod: 'a' }, OTHER)
+    await settle()
+    const collected = of.call('GC', { pod: 'x' }, { ...OTHER, ...valid })
+    await settle()
+    expect(of.journal).toEqual(['collect by host-local, but b-1 a-1'])
+    resolve(undefined)
+    expect([(await collected).status, (await add).status]).toEqual([0, 0])
+    of.addresses.stuck = new Error('ipam is busy')
+    expect(refusalOf(await of.call('GC', { pod: 'x' }, { ...OTHER, 'cni.dev/valid-attachments': [] }))).toBe('11: ipam is busy')
+  })
+})
+
 test('STATUS says why no pod can be served, and logs each answer once', async () => {
   of.change({ notReady: 'programs: starting' })
   const status = async (): Promise<unknown> => await of.call('STATUS', { pod: 'x' })

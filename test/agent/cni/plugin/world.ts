@@ -20,6 +20,7 @@ import { OwnNetworking, type RaisedVeth, type VethMaker } from '#agent/cni/netwo
 import type { PodVeth } from '#agent/cni/networking/pod-veth.ts'
 import { Plugin } from '#agent/cni/plugin.ts'
 import { NO_ADDRESSES, type AddressCall, type Addresses, type AddressSource } from '#agent/cni/pod-addresses.ts'
+import type { Sandbox as CniSandbox } from '#agent/cni/request.ts'
 import { nodeSink } from '#agent/run/node-sink.ts'
 import { PodOverlaySink } from '#agent/cni/pod-overlay-sink.ts'
 import { model, pod, type PodSpec } from '../../../support/build.ts'
@@ -134,6 +135,23 @@ export class MemoryAddresses implements AddressSource {
     const gone = [...this.held.keys()].filter((containerId) => isGone({ namespace: 'default', pod: 'any', containerId }))
     for (const one of gone) this.held.delete(one)
     return gone.length
+  }
+
+  async collectDelegated({ config }: Parameters<AddressSource['collectDelegated']>[0], valid: readonly CniSandbox[]): Promise<void> {
+    if (config.ipam === undefined) return
+    if (this.stuck !== undefined) throw this.stuck
+    await Promise.resolve(this.#journal.push(`collect by ${config.ipam}, but ${valid.map(({ containerId }) => containerId).join(' ')}`))
+  }
+
+  async statusDelegated({ config }: Parameters<AddressSource['statusDelegated']>[0]): Promise<void> {
+    if (config.ipam !== undefined && this.stuck !== undefined) throw this.stuck
+    await Promise.resolve()
+  }
+
+  async checkDelegated({ delegate, containerId }: Attachment): Promise<void> {
+    if (delegate === undefined) return
+    if (this.stuck !== undefined) throw this.stuck
+    await Promise.resolve(this.#journal.push(`check by ${delegate.type}: ${containerId}`))
   }
 }
 

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { restoreSysctls, Sysctls } from '#agent/dataplane/host/sysctls.ts'
+import { restoreSysctls, Sysctls, type Wanted } from '#agent/dataplane/host/sysctls.ts'
 
 const FORWARD = 'net/ipv4/ip_forward'
 let folder: string
@@ -30,7 +30,7 @@ function read(): string {
   return readFileSync(join(folder, 'sys', FORWARD), 'utf8')
 }
 
-function apply(wanted: Record<string, string>) {
+function apply(wanted: Readonly<Record<string, Wanted>>) {
   const sysctls = new Sysctls(options())
   sysctls.setDesired(wanted)
   return { sysctls, outcome: sysctls.apply() }
@@ -97,6 +97,53 @@ describe('sysctls', () => {
     expect(apply(wanted).outcome.done).toBe(0)
     restoreSysctls(options())
     expect(now()).toBe('1 0 2 0 2')
+  })
+
+  describe('that have the node forward IPv6', () => {
+    const names = ['all/forwarding', 'aa0/accept_ra', 'eth0/accept_ra', 'eth1/accept_ra', 'eth2/accept_ra']
+    const paths = names.map((one) => `net/ipv6/conf/${one}`)
+    const [forwarding = '', ...accepts] = paths
+    const put = (path: string, value: string): void => {
+      mkdirSync(join(folder, 'sys', path, '..'), { recursive: true })
+      writeFileSync(join(folder, 'sys', path), `${value}\n`)
+    }
+    const now = (): string => paths.map((path) => readFileSync(join(folder, 'sys', path), 'utf8').trim()).join(' ')
+    const raised = Object.fromEntries(accepts.map((path) => [path, { value: '2', insteadOf: '1' }]))
+
+    beforeEach(() => {
+      paths.forEach((path, at) => {
+        put(path, '01102'[at] ?? '')
+      })
+    })
+
+    test('come after those by which routers are still listened to, and are put back', () => {
+      const { sysctls, outcome } = apply({ [forwarding]: '1', ...raised })
+      expect([outcome, now()]).toEqual([{ done: 3, failures: [] }, '1 2 2 0 2'])
+      // what the administrator sets is left alone, what the kernel has for a device that came again is not
+      put(accepts[0] ?? '', '0')
+      put(accepts[1] ?? '', '1')
+      sysctls.markStale()
+      expect([sysctls.apply().done, now()]).toEqual([1, '1 0 2 0 2'])
+      restoreSysctls(options())
+      expect(now()).toBe('0 1 1 0 2')
+    })
+
+    test('wait while a router would not be listened to', () => {
+      rmSync(join(folder, 'sys', accepts[1] ?? ''))
+      const { outcome, sysctls } = apply({ [forwarding]: '1', ...raised })
+      expect(outcome.failures.map(({ item }) => item)).toEqual([accepts[1]])
+      put(accepts[1] ?? '', '1')
+      expect([now(), sysctls.apply().done, now()]).toEqual(['0 2 1 0 2', 2, '1 2 2 0 2'])
+    })
+
+    test('are as they were once no pod needs them, unless no agent has set them', () => {
+      const { sysctls } = apply({ [forwarding]: '1' })
+      sysctls.setDesired({ [forwarding]: undefined })
+      expect([sysctls.apply().done, now()]).toEqual([1, '0 1 1 0 2'])
+      put(forwarding, '1')
+      sysctls.setDesired({ [forwarding]: undefined })
+      expect([sysctls.apply().done, sysctls.check(), now()]).toEqual([0, [], '1 1 1 0 2'])
+    })
   })
 
   test('a change by another process is put right at the next check', () => {
