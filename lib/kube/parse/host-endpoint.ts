@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw HostEndpoint → model. Layer: lib/kube. */
 import { protocolNumber } from '../../base/ip.ts'
+import { firstOfEachName } from '../../model/policy.ts'
 import type { HostEndpoint } from '../../model/policy.ts'
 import { inside } from './fields.ts'
 import type { ParseInput } from './fields.ts'
@@ -48,6 +49,6 @@ export function parseHostEndpoint(input: ParseInput): HostEndpoint {
     interfaceName: interfaceName === '' ? undefined : interfaceName,
     expectedIPs,
     profiles,
-    ports: ports.map((said) => ({ ...said, protocol: protocolNumber(said.protocol) })),
+    ports: firstOfEachName(ports.map((said) => ({ ...said, protocol: protocolNumber(said.protocol) }))),
   }
 }

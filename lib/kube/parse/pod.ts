@@ -3,6 +3,7 @@
 import { isV4, protocolNumber } from '../../base/ip.ts'
 import type { Addr } from '../../base/ip.ts'
 import type { Pod, PodPhase } from '../../model/pod.ts'
+import { firstOfEachName } from '../../model/policy.ts'
 import type { NamedPort } from '../../model/policy.ts'
 import {
   asAddr,
@@ -90,7 +91,7 @@ function namedPorts(spec: Raw, { intern, shared }: ParseInput): readonly NamedPo
   const ports = containers.flatMap((container) =>
     usable(container, 'ports', { read: (value) => namedPort(asRecord(value), intern), refuse: () => undefined }),
   )
-  return ports.length === 0 ? NONE : shared.ports(ports)
+  return ports.length === 0 ? NONE : shared.ports(firstOfEachName(ports))
 }
 
 function namedPort(raw: Raw, intern: (text: string) => string): NamedPort | undefined {

@@ -57,6 +57,27 @@ test('ports without a name are left out: no rule can look for them', () => {
   })
 })
 
+test('a name that a pod has twice in one protocol means the first port, as it does to Services', () => {
+  const spec = {
+    containers: [
+      { ports: [{ name: 'web', containerPort: 80 }] },
+      {
+        ports: [
+          { name: 'web', containerPort: 81 },
+          { name: 'web', containerPort: 82, protocol: 'UDP' },
+        ],
+      },
+    ],
+    initContainers: [{ restartPolicy: 'Always', ports: [{ name: 'web', containerPort: 83 }] }],
+  }
+  expect(model({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' }, spec })).toMatchObject({
+    ports: [
+      { name: 'web', protocol: 6, port: 80 },
+      { name: 'web', protocol: 17, port: 82 },
+    ],
+  })
+})
+
 test('an init container that ends has no named ports', () => {
   const initContainers = [
     { ports: [{ name: 'plain', containerPort: 90 }] },
