@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw EndpointSlice → model. Layer: lib/kube. */
+import { textNumber } from '../../base/hash.ts'
 import { isV4 } from '../../base/ip.ts'
+import { isObject } from '../../base/object.ts'
 import type { Endpoint, EndpointHints, EndpointPort, EndpointSlice } from '../../model/endpoint-slice.ts'
 import { endpointState } from '../../model/endpoint-slice.ts'
 import { asRecord, each, FieldError, flag, inside, NONE, oneOf, own, port, protocol, record, text } from './fields.ts'
@@ -67,12 +69,20 @@ function endpoint(raw: Raw, addressType: AddressType, { intern }: ParseInput): E
   const zone = text(raw, 'zone')
   return {
     addr,
+    pod: podOf(own(raw, 'targetRef')),
     state: inside(raw, 'conditions', conditions),
     nodeName: nodeName === undefined ? undefined : intern(nodeName),
     zone: zone === undefined ? undefined : intern(zone),
     // most have none, and there are hundreds of thousands of endpoints
     hints: own(raw, 'hints') === undefined ? undefined : inside(raw, 'hints', (value) => hints(value, intern)),
   }
+}
+
+/** A pod that is made again under its name is another one. */
+function podOf(target: unknown): number {
+  if (!isObject(target)) return 0
+  const { uid, name } = target
+  return typeof uid === 'string' && uid !== '' ? textNumber(uid) : typeof name === 'string' ? textNumber(name) : 0
 }
 
 function hints(raw: Raw, intern: (text: string) => string): EndpointHints | undefined {

@@ -92,6 +92,18 @@ describe('is read', () => {
   })
 })
 
+test('endpoints of one pod are known by its id, or by its name where there is none', () => {
+  const [one, other] = [
+    { kind: 'Pod', name: 'web', uid: '1' },
+    { kind: 'Pod', name: 'web', uid: '2' },
+  ]
+  const targets = [one, one, other, { kind: 'Pod', name: 'web' }, { kind: 'Pod', name: 'web' }, undefined, { name: 7 }]
+  const endpoints = targets.map((targetRef, at) => ({ addresses: [`10.0.0.${at + 1}`], ...(targetRef && { targetRef }) }))
+  const value = parse({ ...slice('web-1'), endpoints })
+  const pods = 'kind' in value ? value.endpoints.map(({ pod }) => pod) : []
+  expect(pods.map((pod) => (pod === 0 ? 'unknown' : pods.indexOf(pod)))).toEqual([0, 0, 2, 3, 3, 'unknown', 'unknown'])
+})
+
 describe('is refused for', () => {
   test.each<[Manifest, string]>([
     [{}, 'addressType: is missing'],
