@@ -132,9 +132,17 @@ test('a hand-written pod may say little', () => {
   })
 })
 
+test.each([
+  [{ podIP: 'x' }, 'status.podIP'],
+  [{ podIP: 'x', podIPs: [{ ip: 'x' }] }, 'status.podIPs[0].ip'],
+])('an address that cannot be read is none: %j', (status, path) => {
+  expect(parseObject({ status }, { kind: 'Pod', namespace: 'default', name: 'a' })).toMatchObject({
+    value: { podIPs: [] },
+    rejected: [{ path, reason: 'must be an IP address' }],
+  })
+})
+
 test.each<[Manifest, string, string]>([
-  [{ status: { podIP: 'x' } }, 'status.podIP', 'must be an IP address'],
-  [{ status: { podIPs: [{ ip: '10.0.0.1' }, { ip: 'x' }] } }, 'status.podIPs[1].ip', 'must be an IP address'],
   [{ status: { podIPs: [{}] } }, 'status.podIPs[0].ip', 'is missing'],
   [{ status: { podIPs: [{ ip: '10.0.0.1' }, { ip: '10.0.0.2' }] } }, 'status.podIPs', 'must be at most one of each family'],
   [{ status: { phase: 'Sleeping' } }, 'status.phase', 'must be Pending or Running or Succeeded or Failed or Unknown'],
