@@ -2,8 +2,9 @@
 /** Which sets groups of endpoints have, and which of them there is no room for. Layer: agent/compile (pure). */
 import type { Addr } from '#lib/base/ip.ts'
 import { refText } from '#lib/model/ref.ts'
-import { joined } from '../identities/addresses.ts'
-import type { AddressChanges, Addresses } from '../identities/addresses.ts'
+import { joined } from '../identities/address-changes.ts'
+import type { AddressChanges } from '../identities/address-changes.ts'
+import type { Addresses } from '../identities/addresses.ts'
 import { countIdentityRows } from './identity-rows.ts'
 import { CLOSED } from '../rules/rule-list.ts'
 import type { GroupRuleLists } from '../rules/group-rule-lists.ts'

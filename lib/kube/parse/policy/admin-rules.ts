@@ -9,7 +9,7 @@ import type { Selector } from '../../../model/selector/selector.ts'
 import { asCidr, asRecord, each, FieldError, inside, integer, only, refuseUnder, text, under, withoutBadAddresses } from '../fields.ts'
 import type { ParseInput, Raw } from '../fields.ts'
 import { labelSelector } from '../labels.ts'
-import { crossed, isSaid, PODS } from './common.ts'
+import { crossed, isSaid, joinedNeeds, PODS } from './common.ts'
 import type { PortNeed } from './common.ts'
 
 /** How one version of the API writes a rule. */
@@ -78,7 +78,7 @@ export function adminRules(input: ParseInput, spec: Raw, of: { readonly directio
         return rule.action === 'allow' ? [] : [ruleOf(at, { name: rule.name, action: 'deny' })]
       }
       const sides = peers.map((peer, index) => under(`${peerKey}[${index}]`, () => peerOf(peer)))
-      const ports = form.portsOf(raw)
+      const ports = joinedNeeds(form.portsOf(raw))
       if (ports.some(isNamed) && sides.some((side) => side.nets !== undefined || side.nodes !== undefined))
         throw new FieldError(form.portsKey, 'must not name a port: nodes and networks have no named ones')
       return crossed(at, { direction, peers: sides, ports, rule })
