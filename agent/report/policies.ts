@@ -119,7 +119,7 @@ function wrongOnes(snapshot: Written, sources: readonly SourceStatus[], noRoom: 
     const { ref } = problem.rejected
     if (wrong.has(ref)) continue
     if (!there.has(ref)) wrong.set(ref, { state: 'refused', reason: `${whatOf(problem)}: nothing of it is in force` })
-    else if (problem.inPart === true) wrong.set(ref, { state: 'in-part', reason: whatOf(problem) })
+    else if (problem.inPart === true || /^(Global)?NetworkSet\//.test(ref)) wrong.set(ref, { state: 'in-part', reason: whatOf(problem) })
   }
   return wrong
 }

@@ -78,13 +78,19 @@ export function parseObject(value: unknown, ref: Ref, pool: InternPool = NO_INTE
   try {
     if (entry === undefined || !isObject(value)) throw new FieldError('', 'must be an object')
     const parsed = entry.parse({ raw: value, namespace: pool.text(ref.namespace), name: ref.name, refuse, intern: pool.text, shared: pool })
-    return 'closed' in parsed ? { kind: 'rejected', rejected: all(), instead: parsed } : { kind: 'ok', value: parsed, rejected: all() }
+    const isStandIn = 'closed' in parsed || (isSet(parsed) && told.length > 0)
+    return isStandIn ? { kind: 'rejected', rejected: all(), instead: parsed } : { kind: 'ok', value: parsed, rejected: all() }
   } catch (thrown) {
     if (!(thrown instanceof FieldError)) throw thrown
     const rejected = all()
     tell(thrown)
     return { kind: 'rejected', rejected }
   }
+}
+
+/** A deny may name one: what it loses would be open, so its last good version goes before the rest of it. */
+function isSet({ kind }: KubeObject): boolean {
+  return kind === 'NetworkSet' || kind === 'GlobalNetworkSet'
 }
 
 function sameGroup(a: string, b: string): boolean {

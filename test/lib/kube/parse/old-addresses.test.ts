@@ -20,8 +20,9 @@ function read(manifest: Manifest): { readonly found: readonly string[]; readonly
   const identified = identify(manifest)
   if (identified.kind !== 'ours') throw new Error(JSON.stringify(identified))
   const parsed = parseObject(manifest, identified.ref)
+  const stands = parsed.kind === 'ok' ? parsed.value : parsed.instead
   const refused = parsed.rejected.map((rejected) => rejectedText({ ...rejected, ref: '' }))
-  return { found: parsed.kind === 'ok' ? addressesIn(parsed.value) : [parsed.kind], refused }
+  return { found: stands === undefined ? ['nothing'] : addressesIn(stands), refused }
 }
 
 function addressesIn(object: KubeObject): readonly string[] {
@@ -145,13 +146,13 @@ describe('of a policy', () => {
     const of = (action: string): Manifest => clusterPolicy('p', { egress: [{ action, to: [{ networks: [PREFIXES[0], PREFIXES[2]] }] }] })
     const refused = [`spec.egress[0].to[0].networks[1]: ${NO_PREFIX}`]
     expect(read(of('Accept'))).toEqual({ found: ['egress 0: allow to nets 10.244.2.0/24'], refused })
-    expect(read(of('Deny'))).toEqual({ found: ['rejected'], refused })
+    expect(read(of('Deny'))).toEqual({ found: ['egress: none'], refused })
   })
 
   test('rules of our own have the old forms as well, and close where one cannot be read', () => {
     const policy = (net: string): Manifest => v3('NetworkPolicy', 'shop/p', { ingress: [{ action: 'Allow', source: { nets: [net] } }] })
     expect(read(policy('10.244.001.0/24')).found).toEqual(['ingress 0: allow v4 from nets 10.244.1.0/24'])
-    expect(read(policy('x'))).toEqual({ found: ['rejected'], refused: [`spec.ingress[0].source.nets[0]: ${NO_ADDRESS}`] })
+    expect(read(policy('x'))).toEqual({ found: ['ingress: none'], refused: [`spec.ingress[0].source.nets[0]: ${NO_ADDRESS}`] })
   })
 })
 
