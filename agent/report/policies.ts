@@ -107,9 +107,10 @@ function wrongOnes(snapshot: Written, sources: readonly SourceStatus[], noRoom: 
   }
   for (const [ref, reason] of noRoom) if (!wrong.has(ref)) wrong.set(ref, { state: 'no-room', reason })
   const problems = sources.flatMap((source) => source.problems).filter(({ rejected }) => isOfPolicy(rejected.ref))
+  const firstOf = new Map(problems.toReversed().map((problem) => [problem.rejected.ref, problem]))
   for (const ref of sources.flatMap(({ kept = [] }) => kept)) {
     if (wrong.has(ref) || !isOfPolicy(ref)) continue
-    const problem = problems.find(({ rejected }) => rejected.ref === ref)
+    const problem = firstOf.get(ref)
     const why = problem === undefined ? 'cannot be read' : whatOf(problem)
     wrong.set(ref, { state: 'last-good', reason: `${why}: the last good version stays in force` })
   }
@@ -118,7 +119,7 @@ function wrongOnes(snapshot: Written, sources: readonly SourceStatus[], noRoom: 
     const { ref } = problem.rejected
     if (wrong.has(ref)) continue
     if (!there.has(ref)) wrong.set(ref, { state: 'refused', reason: `${whatOf(problem)}: nothing of it is in force` })
-    else if (problem.inPart === true) wrong.set(ref, { state: 'in-part', reason: whatOf(problem) })
+    else if (problem.inPart === true || /^(Global)?NetworkSet\//.test(ref)) wrong.set(ref, { state: 'in-part', reason: whatOf(problem) })
   }
   return wrong
 }

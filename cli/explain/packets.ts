@@ -7,7 +7,6 @@ import type { Query } from './query.ts'
 
 const ECHO_V4 = 8
 const ECHO_V6 = 128
-const ECHO_REPLIES = new Set([0, 129])
 
 export interface Ends {
   readonly sources: readonly Addr[]
@@ -22,16 +21,11 @@ export function packetsBetween({ protocol, icmp, from, to }: Query, { sources, d
     const [src, dst] = [sources, destinations].map((addrs) => addrs.find((addr) => isV4(addr) === v4))
     if (src === undefined || dst === undefined) return []
     if (protocol !== 'icmp') return [{ src, dst, sport, dport, protocol: numberOf(protocol), icmp: undefined }]
-    return [{ src, dst, sport, dport: 0, protocol: v4 ? ICMP : ICMPV6, icmp: icmpOf(v4, icmp) }]
+    const message = icmp ?? { type: v4 ? ECHO_V4 : ECHO_V6, code: 0 }
+    return [{ src, dst, sport, dport: 0, protocol: v4 ? ICMP : ICMPV6, icmp: message }]
   })
   if (packets.length === 0) throw new ConfigError(`${from.text} > ${to.text}`, 'have no address of the same family')
   return packets.sort((a, b) => sources.indexOf(a.src) - sources.indexOf(b.src))
-}
-
-/** An answer to an echo stands for the echo, as in the programs. */
-function icmpOf(v4: boolean, given: Query['icmp']): NonNullable<Query['icmp']> {
-  const echo = v4 ? ECHO_V4 : ECHO_V6
-  return given === undefined || ECHO_REPLIES.has(given.type) ? { type: echo, code: 0 } : given
 }
 
 function numberOf(protocol: 'tcp' | 'udp' | 'sctp'): number {

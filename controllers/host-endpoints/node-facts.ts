@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What automatic host endpoints are made of: nodes as Kubernetes and their agents tell of them.
  * Layer: controllers (pure). */
-import { tryParseAddr, type Addr } from '#lib/base/ip.ts'
+import type { Addr } from '#lib/base/ip.ts'
+import { tryParseStoredAddr } from '#lib/base/stored-ip.ts'
 import { isObject } from '#lib/base/object.ts'
 import { compareText, by } from '#lib/base/order.ts'
 import type { ApiObject } from '#lib/api/resource.ts'
@@ -57,6 +58,6 @@ function internalAddresses({ status }: ApiObject): readonly Addr[] {
   const addresses: readonly unknown[] = isObject(status) && Array.isArray(status['addresses']) ? status['addresses'] : []
   return addresses.flatMap((one) => {
     if (!isObject(one) || one['type'] !== 'InternalIP' || typeof one['address'] !== 'string') return []
-    return tryParseAddr(one['address']) ?? []
+    return tryParseStoredAddr(one['address']) ?? []
   })
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Manifests → the nodes and pods a lab is to have. Layer: lab (pure). */
 import { compareText, by } from '#lib/base/order.ts'
-import { tryParseAddr, isPort, type Addr, type Port } from '#lib/base/ip.ts'
+import { isPort, type Addr, type Port } from '#lib/base/ip.ts'
+import { tryParseStoredAddr } from '#lib/base/stored-ip.ts'
 import { parseObject } from '#lib/kube/parse/parse-object.ts'
 import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
 import { at, listAt, numberAt, textAt } from '../raw.ts'
@@ -106,7 +107,7 @@ function podOf(object: unknown, notes: string[]): InventoryPod | undefined {
   const hostNetwork = at(object, 'spec.hostNetwork') === true
   const listed = listAt(object, 'status.podIPs').map((entry) => textAt(entry, 'ip'))
   const texts = listed.length > 0 ? listed : [textAt(object, 'status.podIP')]
-  const addrs = hostNetwork ? [] : texts.flatMap((text) => tryParseAddr(text ?? '') ?? [])
+  const addrs = hostNetwork ? [] : texts.flatMap((text) => tryParseStoredAddr(text ?? '') ?? [])
   const ports = listAt(object, 'spec.containers').flatMap((container) => listAt(container, 'ports').flatMap(portOf))
   if (node !== undefined && (hostNetwork || addrs.length > 0)) return { key, node, addrs, hostNetwork, ports }
   notes.push(`pod ${key} left out: ${node === undefined ? 'no spec.nodeName' : 'no status.podIPs'}`)

@@ -146,7 +146,11 @@ export function isWithin(cidrs: readonly Cidr[], addr: Addr): boolean {
 
 /** `addr` with everything after the first `bits` (the family's own count) zero. */
 export function maskAddr(addr: Addr, bits: number): Addr {
-  const keep = isV4(addr) ? bits + 96 : bits
+  return maskBytes(addr, isV4(addr) ? bits + 96 : bits)
+}
+
+/** The same, counted over all 16 bytes. */
+export function maskBytes(addr: Addr, keep: number): Addr {
   const bytes = textToBytes(addr)
   for (let at = keep >> 3; at < 16; at++) bytes[at] = at === keep >> 3 ? (bytes[at] ?? 0) & (0xff00 >> (keep & 7)) : 0
   return addrFromBytes(bytes)

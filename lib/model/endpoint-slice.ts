@@ -13,6 +13,9 @@ export interface EndpointState {
 export interface Endpoint {
   /** the first of its addresses: the API leaves the meaning of further ones open */
   readonly addr: Addr
+  /** which pod has it, as a number made of the pod's id; 0: the slice does not say. Different numbers are different
+   * pods */
+  readonly pod: number
   readonly state: EndpointState
   readonly nodeName: string | undefined
   readonly zone: string | undefined

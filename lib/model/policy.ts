@@ -194,6 +194,16 @@ export interface NamedPort {
   readonly port: Port
 }
 
+/** A name that one endpoint has several times in one protocol means the first of them, as it does to Services. */
+export function firstOfEachName(ports: readonly NamedPort[]): readonly NamedPort[] {
+  const first = new Map<string, NamedPort>()
+  for (const port of ports) {
+    const key = `${port.protocol} ${port.name}`
+    if (!first.has(key)) first.set(key, port)
+  }
+  return first.size === ports.length ? ports : [...first.values()]
+}
+
 /** A node's own interface, or all of them, under policy. */
 export interface HostEndpoint {
   readonly kind: 'HostEndpoint'

@@ -47,13 +47,16 @@ export function peersOf(world: PolicyWorld): Peers {
   }
   for (const node of world.nodes.values()) for (const addr of node.addresses) put(nodes, addr, node.labels)
   const sets = [...world.networkSets.values()].map((set) => ({ labels: networkSetLabels(set, world), nets: set.nets }))
+  const known = new Map<Addr, readonly Labels[]>()
+  const labels = (addr: Addr): readonly Labels[] => [
+    ...(endpoints.get(addr) ?? []).map((one) => one.labels),
+    ...sets.filter(({ nets }) => isWithin(nets, addr)).map((set) => set.labels),
+  ]
   return {
-    labels: (addr) => [
-      ...(endpoints.get(addr) ?? []).map((known) => known.labels),
-      ...sets.filter(({ nets }) => isWithin(nets, addr)).map((set) => set.labels),
-    ],
+    // every rule asks
+    labels: (addr) => known.get(addr) ?? remembered(known, addr, labels(addr)),
     nodes: (addr) => nodes.get(addr) ?? [],
-    ports: (addr, isMeant) => (endpoints.get(addr) ?? []).flatMap((known) => (isMeant(known.labels) ? known.ports : [])),
+    ports: (addr, isMeant) => (endpoints.get(addr) ?? []).flatMap((one) => (isMeant(one.labels) ? one.ports : [])),
     isEndpointOf: (service, addr, port) =>
       world
         .allSlicesOf(service)
@@ -63,6 +66,11 @@ export function peersOf(world: PolicyWorld): Peers {
             (port === undefined || slice.ports.some((own) => protocolNumber(own.protocol) === port.protocol && own.port === port.port)),
         ),
   }
+}
+
+function remembered<K, V>(map: Map<K, V>, key: K, value: V): V {
+  map.set(key, value)
+  return value
 }
 
 function put<K, V>(map: Map<K, V[]>, key: K, value: V): void {

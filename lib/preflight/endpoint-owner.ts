@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Whose the addresses of an endpoint are, where they are no way to all API servers. Layer: lib/preflight (pure). */
-import {
-  cidrContains,
-  formatAddr,
-  isAny,
-  parseAddr,
-  parseCidr,
-  tryParseAddr,
-  tryParseCidr,
-  unmapped,
-  type Addr,
-  type Cidr,
-} from '../base/ip.ts'
+import { cidrContains, formatAddr, isAny, parseAddr, parseCidr, type Addr, type Cidr } from '../base/ip.ts'
 import { fieldsOf, objectsIn, textOf } from '../base/object.ts'
+import { tryParseStoredAddr, tryParseStoredCidr } from '../base/stored-ip.ts'
 import type { RawObject } from './results.ts'
 
 /** What of the cluster has addresses. */
@@ -73,7 +63,7 @@ export function podRanges(nodes: readonly RawObject[], pools: readonly RawObject
     return texts.map((text) => ({ text: textOf(text), name: `pods of node ${metadata.name}` }))
   })
   return [...ofPools, ...ofNodes].flatMap(({ text, name }) => {
-    const cidr = tryParseCidr(text)
+    const cidr = tryParseStoredCidr(text)
     return cidr === undefined ? [] : [{ cidr, name }]
   })
 }
@@ -96,7 +86,7 @@ export function isLoopbackAddr(addr: Addr): boolean {
 
 /** Addresses may be written in several ways. */
 function addrOf(address: string): Addr | undefined {
-  return tryParseAddr(unmapped(address))
+  return tryParseStoredAddr(address)
 }
 
 /** A pod in the network of its node has no address of its own. */

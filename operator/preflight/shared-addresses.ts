@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Whether pods may get addresses that services, nodes or other pools have. Layer: operator (pure). */
-import { cidrContains, depthOf, formatAddr, formatCidr, tryParseAddr, tryParseCidr, type Addr } from '#lib/base/ip.ts'
+import { cidrContains, depthOf, formatAddr, formatCidr, tryParseCidr, type Addr } from '#lib/base/ip.ts'
 import { fieldsOf, textOf } from '#lib/base/object.ts'
+import { tryParseStoredAddr } from '#lib/base/stored-ip.ts'
 import type { ApiObject } from '#lib/api/resource.ts'
 import { nodeAddresses, podRanges, type PodRange } from '#lib/preflight/endpoint-owner.ts'
 import { finding, type Finding } from '#lib/preflight/findings.ts'
@@ -66,7 +67,7 @@ function ofNode(node: ApiObject): readonly Taken[] {
 /** A service without an address says "None". */
 function taken(texts: readonly string[], whose: string): readonly Taken[] {
   return texts.flatMap((text) => {
-    const addr = tryParseAddr(text)
+    const addr = tryParseStoredAddr(text)
     return addr === undefined ? [] : [{ addr, whose }]
   })
 }

@@ -237,6 +237,7 @@ describe('explain --resources', () => {
     ['node/n2 198.51.100.1:80', 'deny     -   -     4071350740  nothing decides'],
     ['shop/db-0 10.1.0.3:5432', 'no rules are asked'],
     ['--protocol icmp/8/0 shop/web shop/db-0', 'ICMP 8/0 10.1.0.2 (shop/web on n1) > 10.1.0.3 (shop/db-0 on n1)\n  verdict: deny'],
+    ['--protocol icmp/0/7 shop/web shop/db-0', 'ICMP 0/7 10.1.0.2 (shop/web on n1) > 10.1.0.3 (shop/db-0 on n1)\n  verdict: deny'],
     ['--protocol udp --source-port 53 shop/web 8.8.8.8:53', 'UDP 10.1.0.2:53 (shop/web on n1) > 8.8.8.8:53\n  verdict: allow'],
     ['--entry n2 203.0.113.9 10.96.0.10:5432', '10.96.0.10:5432/TCP, at n2, for outside: 2 backends'],
   ])('%s', async (line, wanted) => {

@@ -56,6 +56,8 @@ export type EndpointSpec =
   | {
       readonly addr: string
       readonly node?: string
+      /** uid of the pod that has it */
+      readonly pod?: string
       readonly ready?: boolean
       readonly serving?: boolean
       readonly terminating?: boolean
@@ -93,7 +95,7 @@ export function slice(name: Name, of: SliceSpec = {}): Manifest {
 }
 
 function endpointOf(endpoint: Exclude<EndpointSpec, string>): Manifest {
-  const { addr, node, zone, forNodes, forZones, ...conditions } = endpoint
+  const { addr, node, pod, zone, forNodes, forZones, ...conditions } = endpoint
   const hints = {
     ...(forNodes === undefined ? {} : { forNodes: forNodes.map((name) => ({ name })) }),
     ...(forZones === undefined ? {} : { forZones: forZones.map((name) => ({ name })) }),
@@ -103,6 +105,7 @@ function endpointOf(endpoint: Exclude<EndpointSpec, string>): Manifest {
     conditions,
     hints,
     ...(node === undefined ? {} : { nodeName: node }),
+    ...(pod === undefined ? {} : { targetRef: { kind: 'Pod', name: 'a', uid: pod } }),
     ...(zone === undefined ? {} : { zone }),
   }
 }

@@ -10,9 +10,9 @@ import { comparePolicies } from '#lib/model/policy-order.ts'
 import { realKind } from '#lib/model/policy.ts'
 import type { Policy } from '#lib/model/policy.ts'
 import { refText } from '#lib/model/ref.ts'
-import { selects } from '#lib/model/selector/selector.ts'
+import { matcherOf } from '#lib/model/selector/matcher.ts'
 import { Addresses } from './identities/addresses.ts'
-import type { AddressChanges, IdentityMove } from './identities/addresses.ts'
+import type { AddressChanges, IdentityMove } from './identities/address-changes.ts'
 import { distinct } from './identities/predicates.ts'
 import type { Predicate } from './identities/predicates.ts'
 import { selecting } from './rules/groups.ts'
@@ -42,7 +42,7 @@ const NO_SLOTS: readonly SetId[] = HOST_SLOTS.flatMap(() => [NO_SET, NO_SET])
 
 export class PolicyCompiler {
   readonly #addresses = new Addresses((atom) => this.#servicesAddrs(atom))
-  readonly #rules = new Rulebook((name, selector) => this.#addresses.things.portsNamed(name, selector))
+  readonly #rules = new Rulebook((name, isFound) => this.#addresses.things.portsNamed(name, isFound))
   readonly #population = new EndpointGroups(this.#addresses)
   readonly #sets = new LiveRulesets(this.#addresses)
   readonly #written = new WrittenRows()
@@ -182,12 +182,13 @@ export class PolicyCompiler {
     const replaced = new Set(
       [before, policy].flatMap((one) => (one?.staged === undefined ? [] : [refText({ ...one, kind: realKind(one.kind) })])),
     )
+    const isSubject = policy && matcherOf(policy.subject)
     for (const group of this.#population.groups.values()) {
       const had = before !== undefined && group.policies.includes(before)
-      const has = policy !== undefined && selects(policy.subject, group.labels)
+      const has = isSubject?.(group.labels) === true
       if (had || has) {
         const others = group.policies.filter((other) => other !== before)
-        group.policies = has ? [...others, policy].sort(comparePolicies) : others
+        group.policies = has && policy !== undefined ? [...others, policy].sort(comparePolicies) : others
       }
       if (had || has || (replaced.size > 0 && group.policies.some((other) => replaced.has(refText(other))))) touched.groups.add(group)
     }

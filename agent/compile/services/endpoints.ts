@@ -4,6 +4,8 @@ import type { Addr, Port } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
 import type { EndpointHints, EndpointSlice, EndpointState } from '#lib/model/endpoint-slice.ts'
 import type { Family, Service, ServicePort } from '#lib/model/service.ts'
+import { StatedByKey } from './stated.ts'
+import type { Stated } from './stated.ts'
 
 export interface Target {
   readonly addr: Addr
@@ -73,38 +75,19 @@ function hintedFor(
   return meant.length === 0 ? undefined : meant
 }
 
-/** Each address and port once: while an endpoint moves from one slice to another both may have it. */
+/** Each address and port once. */
 function targetsOf({ service, port, family, slices }: EndpointQuery): readonly Target[] {
-  const found = new Map<string, Stated & { readonly target: Target }>()
+  const found = new StatedByKey<string, Stated & { readonly target: Target }>()
   for (const { addressType, ports, endpoints, resourceVersion } of slices) {
     if (addressType !== family) continue
     for (const { name, protocol, port: number } of ports) {
       if (name !== port.name || protocol !== port.protocol) continue
-      for (const { addr, state: said, nodeName, hints } of endpoints) {
+      for (const { addr, pod, state: said, nodeName, hints } of endpoints) {
         const state = service.publishNotReadyAddresses && !said.ready ? { ...said, ready: true } : said
-        const one = { resourceVersion, state, target: { addr, port: number, nodeName, state, hints } }
-        const key = `${addr}${number}`
-        if (counts(one, found.get(key))) found.set(key, one)
+        const target = { addr, port: number, nodeName, state, hints }
+        found.add(`${addr}${number}`, { resourceVersion, pod, said, target })
       }
     }
   }
-  return Array.from(found.values(), ({ target }) => target).sort((a, b) => compareText(a.addr, b.addr) || a.port - b.port)
-}
-
-/** What one slice says of an endpoint. */
-export interface Stated {
-  readonly resourceVersion: number | undefined
-  readonly state: EndpointState
-}
-
-/** Of an endpoint in two slices the one counts that was written later. Slices of manifests do not say when, and count
- * as older; between two of them the better state is taken for the newer. */
-export function counts(one: Stated, known: Stated | undefined): boolean {
-  if (known === undefined) return true
-  const later = (one.resourceVersion ?? 0) - (known.resourceVersion ?? 0)
-  return later > 0 || (later === 0 && quality(one.state) > quality(known.state))
-}
-
-function quality(state: EndpointState): number {
-  return state.ready ? 2 : state.serving ? 1 : 0
+  return Array.from(found, ({ target }) => target).sort((a, b) => compareText(a.addr, b.addr) || a.port - b.port)
 }

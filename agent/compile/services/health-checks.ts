@@ -4,7 +4,7 @@ import type { Addr } from '#lib/base/ip.ts'
 import type { Endpoint, EndpointSlice } from '#lib/model/endpoint-slice.ts'
 import type { Service } from '#lib/model/service.ts'
 import type { HealthCheck } from '../desired.ts'
-import { counts, type Stated } from './endpoints.ts'
+import { StatedByKey, type Stated } from './stated.ts'
 
 /** undefined for services that no load balancer asks about. Endpoints that are going count no more, though they may
  * still serve. */
@@ -12,19 +12,19 @@ export function healthCheckOf(service: Service, slices: readonly EndpointSlice[]
   const { namespace, name, healthCheckNodePort: port } = service
   if (port === undefined || service.notServed !== undefined || service.externalTrafficPolicy !== 'Local') return undefined
   const ready = newestOf(slices).filter(
-    ({ endpoint: { nodeName }, state }) => nodeName === node && (state.ready || service.publishNotReadyAddresses),
+    ({ endpoint: { nodeName }, said }) => nodeName === node && (said.ready || service.publishNotReadyAddresses),
   )
   return { namespace, name, port, localReady: ready.length }
 }
 
 /** Each address once. */
 function newestOf(slices: readonly EndpointSlice[]): readonly (Stated & { readonly endpoint: Endpoint })[] {
-  const found = new Map<Addr, Stated & { readonly endpoint: Endpoint }>()
+  const found = new StatedByKey<Addr, Stated & { readonly endpoint: Endpoint }>()
   for (const { endpoints, resourceVersion } of slices) {
     for (const endpoint of endpoints) {
-      const one = { resourceVersion, state: endpoint.state, endpoint }
-      if (counts(one, found.get(endpoint.addr))) found.set(endpoint.addr, one)
+      const { addr, pod, state: said } = endpoint
+      found.add(addr, { resourceVersion, pod, said, endpoint })
     }
   }
-  return [...found.values()]
+  return [...found]
 }

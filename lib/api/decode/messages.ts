@@ -65,6 +65,7 @@ const ENDPOINT_SLICE = messageOf({
     messageOf({
       1: many('addresses', 'text'),
       2: one('conditions', messageOf({ 1: one('ready', 'flag'), 2: one('serving', 'flag'), 3: one('terminating', 'flag') })),
+      4: one('targetRef', messageOf({ 3: one('name', 'text'), 4: one('uid', 'text') })),
       6: one('nodeName', 'text'),
       7: one('zone', 'text'),
       8: one('hints', messageOf({ 1: many('forZones', NAMED), 2: many('forNodes', NAMED) })),

@@ -1,9 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw EndpointSlice → model. Layer: lib/kube. */
+import { textNumber } from '../../base/hash.ts'
 import { isV4 } from '../../base/ip.ts'
+import type { Addr } from '../../base/ip.ts'
+import { isObject } from '../../base/object.ts'
 import type { Endpoint, EndpointHints, EndpointPort, EndpointSlice } from '../../model/endpoint-slice.ts'
 import { endpointState } from '../../model/endpoint-slice.ts'
-import { asRecord, each, FieldError, flag, inside, NONE, oneOf, own, port, protocol, record, text } from './fields.ts'
+import {
+  asRecord,
+  each,
+  FieldError,
+  flag,
+  inside,
+  NONE,
+  oneOf,
+  own,
+  port,
+  protocol,
+  record,
+  text,
+  under,
+  usableAddresses,
+} from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
 import { asReachable } from './special-addresses.ts'
 
@@ -23,7 +41,7 @@ export function parseEndpointSlice(input: ParseInput): EndpointSlice {
     ...serviceOf(labels, intern),
     addressType,
     ports,
-    endpoints: addressType === 'FQDN' ? NONE : each(raw, 'endpoints', (value) => endpoint(asRecord(value), addressType, input)),
+    endpoints: addressType === 'FQDN' ? NONE : endpointsOf(raw, addressType, input),
     ...written,
   }
 }
@@ -58,21 +76,48 @@ function endpointPort(raw: Raw, intern: (text: string) => string): EndpointPort 
   return number === undefined ? undefined : { name: intern(text(raw, 'name') ?? ''), protocol: protocol(raw), port: number }
 }
 
+/** Without those whose address cannot be used. */
+function endpointsOf(raw: Raw, addressType: AddressType, input: ParseInput): readonly Endpoint[] {
+  const read = (value: unknown): Endpoint => endpoint(asRecord(value), addressType, input)
+  try {
+    return each(raw, 'endpoints', read)
+  } catch (thrown) {
+    if (!(thrown instanceof FieldError) || !thrown.isAddress) throw thrown
+    return usableAddresses(raw, 'endpoints', { read, refuse: input.refuse })
+  }
+}
+
 function endpoint(raw: Raw, addressType: AddressType, { intern }: ParseInput): Endpoint {
-  const addresses = each(raw, 'addresses', asReachable)
-  const addr = addresses[0]
-  if (addr === undefined) throw new FieldError('addresses', 'must have at least one')
-  if (isV4(addr) !== (addressType === 'IPv4')) throw new FieldError('addresses[0]', `must be of family ${addressType}`)
+  const addr = addressOf(raw, addressType)
   const nodeName = text(raw, 'nodeName')
   const zone = text(raw, 'zone')
   return {
     addr,
+    pod: podOf(own(raw, 'targetRef')),
     state: inside(raw, 'conditions', conditions),
     nodeName: nodeName === undefined ? undefined : intern(nodeName),
     zone: zone === undefined ? undefined : intern(zone),
     // most have none, and there are hundreds of thousands of endpoints
     hints: own(raw, 'hints') === undefined ? undefined : inside(raw, 'hints', (value) => hints(value, intern)),
   }
+}
+
+/** The first: no one looks at the others. */
+function addressOf(raw: Raw, addressType: AddressType): Addr {
+  const said = each(raw, 'addresses', (value) => ({ value }))[0]
+  if (said === undefined) throw new FieldError('addresses', 'must have at least one')
+  return under('addresses[0]', () => {
+    const addr = asReachable(said.value)
+    if (isV4(addr) !== (addressType === 'IPv4')) throw new FieldError('', `must be of family ${addressType}`, true)
+    return addr
+  })
+}
+
+/** A pod that is made again under its name is another one. */
+function podOf(target: unknown): number {
+  if (!isObject(target)) return 0
+  const { uid, name } = target
+  return typeof uid === 'string' && uid !== '' ? textNumber(uid) : typeof name === 'string' ? textNumber(name) : 0
 }
 
 function hints(raw: Raw, intern: (text: string) => string): EndpointHints | undefined {

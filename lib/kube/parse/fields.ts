@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Reading fields of raw JSON, with the path of whatever is wrong. Layer: lib/kube. */
 import { NetplaneError } from '../../base/errors.ts'
-import { addrBits, isPort, tryParseAddr, tryParseCidr } from '../../base/ip.ts'
+import { addrBits, isPort } from '../../base/ip.ts'
 import type { Addr, Cidr, Port, Protocol } from '../../base/ip.ts'
 import { isObject } from '../../base/object.ts'
+import { tryParseStoredAddr, tryParseStoredCidr } from '../../base/stored-ip.ts'
 import type { InternPool } from './intern.ts'
 
 /** A JSON object. Only own fields with names of ours are ever read from it. */
@@ -15,15 +16,19 @@ export class FieldError extends NetplaneError {
   /** from the object that is being read: "ports[0].port" */
   readonly path: string
   readonly reason: string
+  /** one address or prefix is bad, and nothing else */
+  readonly isAddress: boolean
 
-  constructor(path: string, reason: string) {
+  constructor(path: string, reason: string, isAddress = false) {
     super({ message: `${path}: ${reason}` })
     this.path = path
     this.reason = reason
+    this.isAddress = isAddress
   }
 
   under(path: string): FieldError {
-    return new FieldError(this.path === '' || this.path.startsWith('[') ? path + this.path : `${path}.${this.path}`, this.reason)
+    const whole = this.path === '' || this.path.startsWith('[') ? path + this.path : `${path}.${this.path}`
+    return new FieldError(whole, this.reason, this.isAddress)
   }
 }
 
@@ -171,6 +176,53 @@ export function usable<T>(
   return result.length === 0 ? NONE : result
 }
 
+/** Reports what is left out of this part of the object. */
+export function refuseUnder({ refuse }: Pick<ParseInput, 'refuse'>, path: string): (error: FieldError) => void {
+  return (error) => {
+    refuse(error.under(path))
+  }
+}
+
+interface AddressUse<T> {
+  readonly read: (value: unknown) => T
+  readonly refuse: (error: FieldError) => void
+}
+
+/** As {@link usable}, but only for addresses: whatever else is wrong is thrown. */
+export function usableAddresses<T>(raw: Raw, key: string, { read, refuse }: AddressUse<T | undefined>): readonly T[] {
+  return usable(raw, key, {
+    read,
+    refuse: (error) => {
+      if (!error.isAddress) throw error
+      refuse(error)
+    },
+  })
+}
+
+/** The value alone, where a list may be missing; none where its address is bad. */
+export function usableAddress<T>(path: string, value: unknown, { read, refuse }: AddressUse<T>): readonly T[] {
+  return usableAddresses({ value: [value] }, 'value', {
+    read,
+    refuse: (error) => {
+      refuse(new FieldError(path, error.reason))
+    },
+  })
+}
+
+/** The same object without those elements of a list that have a bad address. */
+export function withoutBadAddresses(raw: Raw, key: string, use: AddressUse<unknown>): Raw {
+  const values = own(raw, key)
+  if (!Array.isArray(values)) return raw
+  const good = usableAddresses(raw, key, {
+    read: (value) => {
+      use.read(value)
+      return { value }
+    },
+    refuse: use.refuse,
+  })
+  return good.length === values.length ? raw : { ...raw, [key]: good.map(({ value }) => value) }
+}
+
 export function asText(value: unknown): string {
   if (typeof value === 'string') return value
   throw new FieldError('', 'must be text')
@@ -181,9 +233,10 @@ export function asRecord(value: unknown): Raw {
   throw new FieldError('', 'must be an object')
 }
 
+/** In any form that API servers store. */
 export function asAddr(value: unknown): Addr {
-  const addr = typeof value === 'string' ? tryParseAddr(value) : undefined
-  if (addr === undefined) throw new FieldError('', 'must be an IP address')
+  const addr = typeof value === 'string' ? tryParseStoredAddr(value) : undefined
+  if (addr === undefined) throw new FieldError('', 'must be an IP address', true)
   return addr
 }
 
@@ -197,7 +250,7 @@ export function asNet(value: unknown): Cidr {
 }
 
 export function asCidr(value: unknown): Cidr {
-  const cidr = typeof value === 'string' ? tryParseCidr(value) : undefined
-  if (cidr === undefined) throw new FieldError('', 'must be an IP prefix, like 10.0.0.0/24')
+  const cidr = typeof value === 'string' ? tryParseStoredCidr(value) : undefined
+  if (cidr === undefined) throw new FieldError('', 'must be an IP prefix, like 10.0.0.0/24', true)
   return cidr
 }

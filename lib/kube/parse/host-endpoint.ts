@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw HostEndpoint → model. Layer: lib/kube. */
 import { protocolNumber } from '../../base/ip.ts'
+import { firstOfEachName } from '../../model/policy.ts'
 import type { HostEndpoint } from '../../model/policy.ts'
-import { inside } from './fields.ts'
+import { asAddr, inside, refuseUnder, withoutBadAddresses } from './fields.ts'
 import type { ParseInput } from './fields.ts'
 import { labelsOf } from './labels.ts'
 import { field, fieldOr, listed, object, required } from '../schema/shape.ts'
@@ -38,7 +39,9 @@ export const hostEndpointSpec = object(
 )
 
 export function parseHostEndpoint(input: ParseInput): HostEndpoint {
-  const { node, interfaceName, expectedIPs, profiles, ports } = inside(input.raw, 'spec', hostEndpointSpec.read)
+  const { node, interfaceName, expectedIPs, profiles, ports } = inside(input.raw, 'spec', (spec) =>
+    hostEndpointSpec.read(withoutBadAddresses(spec, 'expectedIPs', { read: asAddr, refuse: refuseUnder(input, 'spec') })),
+  )
   return {
     kind: 'HostEndpoint',
     namespace: '',
@@ -46,8 +49,8 @@ export function parseHostEndpoint(input: ParseInput): HostEndpoint {
     node,
     labels: labelsOf(input),
     interfaceName: interfaceName === '' ? undefined : interfaceName,
-    expectedIPs,
+    expectedIPs: [...new Set(expectedIPs)],
     profiles,
-    ports: ports.map((said) => ({ ...said, protocol: protocolNumber(said.protocol) })),
+    ports: firstOfEachName(ports.map((said) => ({ ...said, protocol: protocolNumber(said.protocol) }))),
   }
 }

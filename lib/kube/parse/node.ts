@@ -3,8 +3,8 @@
 import { isV4, type Addr } from '../../base/ip.ts'
 import type { Namespace } from '../../model/namespace.ts'
 import type { Node } from '../../model/node.ts'
-import { asCidr, asRecord, each, inside, NONE, text, under, usable } from './fields.ts'
-import type { FieldError, ParseInput, Raw } from './fields.ts'
+import { asCidr, asRecord, each, inside, NONE, refuseUnder, text, under, usable, usableAddress, usableAddresses } from './fields.ts'
+import type { ParseInput, Raw } from './fields.ts'
 import { labelsOf } from './labels.ts'
 import { asReachable } from './special-addresses.ts'
 import { ipAnnotationsOf } from './ip-annotations.ts'
@@ -12,9 +12,10 @@ import { ipAnnotationsOf } from './ip-annotations.ts'
 export function parseNode(input: ParseInput): Node {
   const addresses = inside(input.raw, 'status', (status) => nodeAddresses(status, input))
   const podCIDRs = inside(input.raw, 'spec', (spec) => {
-    const plural = each(spec, 'podCIDRs', asCidr)
+    const use = { read: asCidr, refuse: refuseUnder(input, 'spec') }
     const single = text(spec, 'podCIDR') ?? ''
-    return plural.length > 0 || single === '' ? plural : [under('podCIDR', () => asCidr(single))]
+    const isSingle = single !== '' && each(spec, 'podCIDRs', () => true).length === 0
+    return isSingle ? usableAddress('podCIDR', single, use) : usableAddresses(spec, 'podCIDRs', use)
   })
   const { zone, uid } = inside(input.raw, 'metadata', (metadata) => ({
     zone: inside(metadata, 'labels', (labels) => text(labels, ZONE)),
@@ -48,9 +49,6 @@ const ZONE = 'topology.kubernetes.io/zone'
 
 /** As kubelet and kube-proxy choose: InternalIPs, and ExternalIPs of a family that has no InternalIP. */
 export function nodeAddresses(status: Raw, input: Pick<ParseInput, 'refuse'>): readonly Addr[] {
-  const refuse = (error: FieldError): void => {
-    input.refuse(error.under('status'))
-  }
   const typed = usable(status, 'addresses', {
     read: (value) => {
       const entry = asRecord(value)
@@ -58,7 +56,7 @@ export function nodeAddresses(status: Raw, input: Pick<ParseInput, 'refuse'>): r
       if (type !== 'InternalIP' && type !== 'ExternalIP') return undefined
       return { type, addr: under('address', () => asReachable(entry['address'])) }
     },
-    refuse,
+    refuse: refuseUnder(input, 'status'),
   })
   const ofType = (wanted: string): Addr[] => typed.flatMap(({ type, addr }) => (type === wanted ? [addr] : []))
   const internal = ofType('InternalIP')

@@ -55,23 +55,42 @@ function identifyRaw(value: unknown): Identified {
   return { kind: 'rejected', ref, rejected: { ref: refText(ref), path: 'apiVersion', reason: `must be ${entry.apiVersion}` } }
 }
 
+/** Of one object no more is told than a reader can want. */
+const MOST_TOLD = 100
+
 /** Parses what {@link identify} has found to be ours. Never throws on any JSON. */
 export function parseObject(value: unknown, ref: Ref, pool: InternPool = NO_INTERN_POOL): Parsed<KubeObject> {
-  const rejected: Rejected[] = []
+  const told: Rejected[] = []
+  let more = 0
   const owner = refText(ref)
+  const tell = ({ path, reason }: Pick<FieldError, 'path' | 'reason'>): void => {
+    told.push({ ref: owner, path, reason })
+  }
   const refuse = (error: FieldError): void => {
-    rejected.push({ ref: owner, path: error.path, reason: error.reason })
+    if (told.length < MOST_TOLD) tell(error)
+    else more++
+  }
+  const all = (): readonly Rejected[] => {
+    if (more > 0) tell({ path: '', reason: `${more} more parts of it are left out` })
+    return told
   }
   const entry = KINDS.find((candidate) => candidate.kind === ref.kind)
   try {
     if (entry === undefined || !isObject(value)) throw new FieldError('', 'must be an object')
     const parsed = entry.parse({ raw: value, namespace: pool.text(ref.namespace), name: ref.name, refuse, intern: pool.text, shared: pool })
-    return 'closed' in parsed ? { kind: 'rejected', rejected, instead: parsed } : { kind: 'ok', value: parsed, rejected }
+    const isStandIn = 'closed' in parsed || (isSet(parsed) && told.length > 0)
+    return isStandIn ? { kind: 'rejected', rejected: all(), instead: parsed } : { kind: 'ok', value: parsed, rejected: all() }
   } catch (thrown) {
     if (!(thrown instanceof FieldError)) throw thrown
-    refuse(thrown)
+    const rejected = all()
+    tell(thrown)
     return { kind: 'rejected', rejected }
   }
+}
+
+/** A deny may name one: what it loses would be open, so its last good version goes before the rest of it. */
+function isSet({ kind }: KubeObject): boolean {
+  return kind === 'NetworkSet' || kind === 'GlobalNetworkSet'
 }
 
 function sameGroup(a: string, b: string): boolean {

@@ -3,6 +3,7 @@
 import { isV4, protocolNumber } from '../../base/ip.ts'
 import type { Addr } from '../../base/ip.ts'
 import type { Pod, PodPhase } from '../../model/pod.ts'
+import { firstOfEachName } from '../../model/policy.ts'
 import type { NamedPort } from '../../model/policy.ts'
 import {
   asAddr,
@@ -17,10 +18,13 @@ import {
   port,
   protocol,
   record,
+  refuseUnder,
   text,
   time,
   under,
   usable,
+  usableAddress,
+  usableAddresses,
 } from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
 import { labelsOf } from './labels.ts'
@@ -35,7 +39,7 @@ export function parsePod(input: ParseInput): Pod {
     serviceAccount: text(spec, 'serviceAccountName') ?? '',
     ports: namedPorts(spec, input),
   }))
-  const status = inside(input.raw, 'status', statusOf)
+  const status = inside(input.raw, 'status', (raw) => statusOf(raw, refuseUnder(input, 'status')))
   return {
     kind: 'Pod',
     namespace: input.namespace,
@@ -54,8 +58,8 @@ export function parsePod(input: ParseInput): Pod {
 }
 
 /** Before a pod has an address, when it was started is no news. */
-function statusOf(status: Raw): Pick<Pod, 'podIPs' | 'phase' | 'startedAt'> {
-  const podIPs = addresses(status)
+function statusOf(status: Raw, refuse: (error: FieldError) => void): Pick<Pod, 'podIPs' | 'phase' | 'startedAt'> {
+  const podIPs = addresses(status, refuse)
   const phase = oneOf(status, 'phase', { words: PHASES, absent: 'Pending' })
   const startedAt = podIPs.length === 0 ? undefined : time(status, 'startTime')
   return { podIPs, phase, ...(startedAt === undefined ? {} : { startedAt }) }
@@ -90,7 +94,7 @@ function namedPorts(spec: Raw, { intern, shared }: ParseInput): readonly NamedPo
   const ports = containers.flatMap((container) =>
     usable(container, 'ports', { read: (value) => namedPort(asRecord(value), intern), refuse: () => undefined }),
   )
-  return ports.length === 0 ? NONE : shared.ports(ports)
+  return ports.length === 0 ? NONE : shared.ports(firstOfEachName(ports))
 }
 
 function namedPort(raw: Raw, intern: (text: string) => string): NamedPort | undefined {
@@ -99,16 +103,19 @@ function namedPort(raw: Raw, intern: (text: string) => string): NamedPort | unde
   return name === '' || number === undefined ? undefined : { name: intern(name), protocol: protocolNumber(protocol(raw)), port: number }
 }
 
-/** podIPs, or podIP alone where a hand-written manifest has only that. */
-function addresses(status: Raw): readonly Addr[] {
+/** podIPs, or podIP alone where a hand-written manifest has only that; without those that cannot be read. */
+function addresses(status: Raw, refuse: (error: FieldError) => void): readonly Addr[] {
   const single = text(status, 'podIP') ?? ''
-  const plural = each(status, 'podIPs', (value) => {
-    const entry = asRecord(value)
-    const ip = text(entry, 'ip')
-    if (ip === undefined) throw new FieldError('ip', 'is missing')
-    return under('ip', () => asAddr(ip))
+  const plural = usableAddresses(status, 'podIPs', {
+    read: (value) => {
+      const ip = text(asRecord(value), 'ip')
+      if (ip === undefined) throw new FieldError('ip', 'is missing')
+      return under('ip', () => asAddr(ip))
+    },
+    refuse,
   })
-  const addrs = plural.length > 0 || single === '' ? plural : [under('podIP', () => asAddr(single))]
+  const isSingle = single !== '' && each(status, 'podIPs', () => true).length === 0
+  const addrs = isSingle ? usableAddress('podIP', single, { read: asAddr, refuse }) : plural
   if (addrs.filter(isV4).length > 1 || addrs.filter((addr) => !isV4(addr)).length > 1)
     throw new FieldError('podIPs', 'must be at most one of each family')
   return addrs.length === 0 ? NONE : addrs

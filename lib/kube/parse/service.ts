@@ -17,9 +17,12 @@ import {
   port,
   protocol,
   record,
+  refuseUnder,
   text,
   under,
   usable,
+  usableAddress,
+  usableAddresses,
 } from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
 import { asReachable } from './special-addresses.ts'
@@ -37,9 +40,9 @@ export function parseService(input: ParseInput): Service {
   )
   return inside(input.raw, 'spec', (spec) => {
     const type = oneOf(spec, 'type', { words: ['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName'], absent: 'ClusterIP' })
-    const clusterIPs = clusterAddresses(spec)
-    const notServed = whyNotServed({ type, headless: clusterIPs === 'None', labels, annotations })
     const refuse = refuseUnder(input, 'spec')
+    const clusterIPs = clusterAddresses(spec, refuse)
+    const notServed = whyNotServed({ type, headless: clusterIPs === 'None', labels, annotations })
     const service: Service = {
       kind: 'Service',
       namespace: input.namespace,
@@ -73,12 +76,6 @@ function sayUnusable({ clusterIPs, families, loadBalancerSourceRanges = [] }: Se
   }
 }
 
-function refuseUnder(input: ParseInput, path: string): (error: FieldError) => void {
-  return (error) => {
-    input.refuse(error.under(path))
-  }
-}
-
 function whyNotServed(of: {
   readonly type: Service['type']
   readonly headless: boolean
@@ -106,16 +103,17 @@ function backendSelection(annotations: Raw, input: ParseInput): BackendSelection
   return undefined
 }
 
-function clusterAddresses(spec: Raw): readonly Addr[] | 'None' {
+/** Without those that cannot be read. */
+function clusterAddresses(spec: Raw, refuse: (error: FieldError) => void): readonly Addr[] | 'None' {
   const single = text(spec, 'clusterIP') ?? ''
-  if (single === 'None') return 'None'
-  const plural = each(spec, 'clusterIPs', (value) => (value === 'None' ? undefined : asAddr(value)))
-  const addrs = plural.filter((value) => value !== undefined)
-  if (addrs.length < plural.length) return 'None'
+  const plural = each(spec, 'clusterIPs', (value) => value === 'None')
+  if (single === 'None' || plural.includes(true)) return 'None'
+  const use = { read: asAddr, refuse }
+  if (plural.length === 0) return single === '' ? NONE : usableAddress('clusterIP', single, use)
+  const addrs = usableAddresses(spec, 'clusterIPs', use)
   if (addrs.length > 2 || (addrs.length === 2 && familyOf(addrs[0]) === familyOf(addrs[1])))
     throw new FieldError('clusterIPs', 'must be at most one of each family')
-  if (addrs.length > 0 || single === '') return addrs
-  return [under('clusterIP', () => asAddr(single))]
+  return addrs
 }
 
 function familyOf(addr: Addr | undefined): Family {

@@ -14,61 +14,89 @@ export interface LabelNeed {
 /** By label. A selector may need more than this says, never less. */
 export type LabelNeeds = ReadonlyMap<string, LabelNeed>
 
-const NOTHING: LabelNeeds = new Map()
-
+/** The work is in proportion to the selector, whatever its parts are. */
 export function needsOf(selector: Selector): LabelNeeds {
+  return new Map([...draftOf(selector)].map(([label, { values, ...need }]) => [label, { ...need, values: values && [...values] }]))
+}
+
+interface Draft {
+  readonly present: boolean
+  readonly absent: boolean
+  readonly values: Set<string> | undefined
+}
+
+/** Nobody else's: who has it may change it. */
+type Drafts = Map<string, Draft>
+
+function draftOf(selector: Selector): Drafts {
   switch (selector.op) {
     case 'equals':
-      return one(selector.label, { present: true, absent: false, values: [selector.value] })
+      return one(selector.label, { present: true, absent: false, values: new Set([selector.value]) })
     case 'in':
-      return one(selector.label, { present: true, absent: false, values: selector.values })
+      return one(selector.label, { present: true, absent: false, values: new Set(selector.values) })
     case 'has':
     case 'contains':
     case 'starts':
     case 'ends':
       return one(selector.label, { present: true, absent: false, values: undefined })
     case 'not':
-      return selector.of.op === 'has' ? one(selector.of.label, { present: false, absent: true, values: undefined }) : NOTHING
+      return selector.of.op === 'has'
+        ? one(selector.of.label, { present: false, absent: true, values: undefined })
+        : new Map<string, Draft>()
     case 'and':
-      return selector.of.map(needsOf).reduce(both)
+      return ofAll(selector.of)
     case 'or':
-      return selector.of.map(needsOf).reduce(either)
+      return ofAny(selector.of)
     default:
-      return NOTHING
+      return new Map<string, Draft>()
   }
 }
 
-function one(label: string, need: LabelNeed): LabelNeeds {
+function one(label: string, need: Draft): Drafts {
   return new Map([[label, need]])
 }
 
-function both(a: LabelNeeds, b: LabelNeeds): LabelNeeds {
-  const result = new Map(a)
-  for (const [label, need] of b) {
-    const other = a.get(label)
-    result.set(label, other === undefined ? need : sharpened(other, need))
-  }
-  return result
+function ofAll(parts: readonly Selector[]): Drafts {
+  const all: Drafts = new Map()
+  for (const part of parts)
+    for (const [label, need] of draftOf(part)) {
+      const known = all.get(label)
+      all.set(label, known === undefined ? need : sharpened(known, need))
+    }
+  return all
 }
 
-function sharpened(a: LabelNeed, b: LabelNeed): LabelNeed {
+function sharpened(a: Draft, b: Draft): Draft {
   const values = a.values === undefined ? b.values : b.values === undefined ? a.values : intersection(a.values, b.values)
   return { present: a.present || b.present, absent: a.absent || b.absent, values }
 }
 
-function intersection(a: readonly string[], b: readonly string[]): readonly string[] {
-  return a.filter((value) => b.includes(value))
+function intersection(a: ReadonlySet<string>, b: ReadonlySet<string>): Set<string> {
+  const [few, many] = a.size < b.size ? [a, b] : [b, a]
+  return new Set([...few].filter((value) => many.has(value)))
 }
 
-function either(a: LabelNeeds, b: LabelNeeds): LabelNeeds {
-  const result = new Map<string, LabelNeed>()
-  for (const [label, need] of a) {
-    const other = b.get(label)
-    if (other === undefined) continue
-    const present = need.present && other.present
-    const absent = need.absent && other.absent
-    const values = need.values === undefined || other.values === undefined ? undefined : [...new Set([...need.values, ...other.values])]
-    if (present || absent) result.set(label, { present, absent, values: present ? values : undefined })
+/** What no part needs is asked of none of those after it. */
+function ofAny([first, ...others]: readonly Selector[]): Drafts {
+  const any = first === undefined ? new Map<string, Draft>() : draftOf(first)
+  for (const part of others) {
+    if (any.size === 0) break
+    const needs = draftOf(part)
+    for (const [label, known] of any) {
+      const need = needs.get(label)
+      const either = need && eitherOf(known, need)
+      if (either === undefined) any.delete(label)
+      else any.set(label, either)
+    }
   }
-  return result
+  return any
+}
+
+/** Undefined: anything will do. Adds to the values of `a`. */
+function eitherOf(a: Draft, b: Draft): Draft | undefined {
+  const [present, absent] = [a.present && b.present, a.absent && b.absent]
+  if (!present && !absent) return undefined
+  if (!present || a.values === undefined || b.values === undefined) return { present, absent, values: undefined }
+  for (const value of b.values) a.values.add(value)
+  return { present, absent, values: a.values }
 }

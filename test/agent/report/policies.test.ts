@@ -159,3 +159,11 @@ test('a file that cannot be parsed is reported for each object that it gave', as
     /^GlobalNetworkPolicy\/fine: cannot be read: the last good version .* GlobalNetworkPolicy\/other: cannot/,
   )
 })
+
+test('a new set with a prefix that cannot be read is in force without it, and named', async () => {
+  const { health, book, write } = await directory()
+  const set = { apiVersion: 'netplane.io/v3', kind: 'GlobalNetworkSet', metadata: { name: 'office' }, spec: { nets: ['10.0.0.0/8', 'x'] } }
+  write('second.json', [set])
+  await until('it is named', () => book.counts().get('in-part') === 1)
+  expect(reasonOf(health)).toMatch(/^GlobalNetworkSet\/office: spec\.nets\[1\]: must be an IP address/)
+})

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which identity each address and prefix has, kept up to date. Layer: agent/compile (pure). */
-import { addrBits, ANY_V4, ANY_V6, depthOf, prefixKey } from '#lib/base/ip.ts'
+import { addrBits, ANY_V4, depthOf, prefixKey } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
-import { isTrueOf } from './predicates.ts'
+import type { AddressChanges, IdentityMove, NetMove } from './address-changes.ts'
+import { truthOf } from './predicates.ts'
 import type { Predicate } from './predicates.ts'
-import { Identities, NO_IDENTITY, NO_IDENTITY_OF_OURS } from './identities.ts'
+import { AlikeLists } from './alike-lists.ts'
+import { GonePredicates, hasPredicate } from './gone-predicates.ts'
+import { byIndex, Identities, NO_IDENTITY, NO_IDENTITY_OF_OURS } from './identities.ts'
 import type { Identity, LivePredicate } from './identities.ts'
 import { Prefixes } from './prefixes.ts'
 import type { Prefix } from './prefixes.ts'
@@ -14,46 +17,13 @@ import type { EndpointProfile } from './endpoint-profiles.ts'
 /** Bits of an address in the map. */
 const WHOLE = 128
 const V4_KEY = prefixKey(ANY_V4, 96)
+const NO_ATOMS: readonly LivePredicate[] = []
 
 interface Known {
   /** endpoints that have the address; one twice counts twice */
   readonly things: EndpointProfile[]
   /** undefined: not determined yet */
   identity: Identity | undefined
-}
-
-/** An address's old and new identity, by its own row or by that of the prefix around it. */
-export interface IdentityMove {
-  readonly was: Identity
-  readonly now: Identity
-  /** it has no row any more */
-  readonly isGone: boolean
-}
-
-/** What is different since last time. */
-export interface AddressChanges {
-  readonly ends: ReadonlyMap<Addr, IdentityMove>
-  readonly nets: ReadonlyMap<string, NetMove>
-}
-
-export interface NetMove extends IdentityMove {
-  readonly cidr: Cidr
-  /** it had no row before */
-  readonly isNew: boolean
-}
-
-/** What is different after both, one after the other. */
-export function joined(first: AddressChanges, then: AddressChanges): AddressChanges {
-  const ends = new Map(first.ends)
-  const nets = new Map(first.nets)
-  for (const [addr, move] of then.ends) ends.set(addr, { ...move, was: ends.get(addr)?.was ?? move.was })
-  for (const [key, move] of then.nets) {
-    const { was, isNew } = nets.get(key) ?? move
-    // the prefix came and went: no row of it was written
-    if (isNew && move.isGone) nets.delete(key)
-    else nets.set(key, { ...move, was, isNew })
-  }
-  return { ends, nets }
 }
 
 export class Addresses {
@@ -66,6 +36,7 @@ export class Addresses {
   readonly #named = new Map<LivePredicate, readonly Prefix[]>()
   readonly #dirtyEnds = new Set<Addr>()
   readonly #dirtyPrefixes = new Set<string>()
+  readonly #gone = new GonePredicates()
   #hiddenV4 = false
 
   /** What the compiler knows of services: the addresses that such an atom is true of. */
@@ -124,8 +95,9 @@ export class Addresses {
     if (!isNew) return
     const { question } = atom
     if (question.kind === 'nets' || question.kind === 'services') return this.#nameNets(live)
+    const isTrue = truthOf(question)
     for (const thing of this.things.candidates(question)) {
-      if (thing.atoms.at(-1) === live || !isTrueOf(question, thing)) continue
+      if (thing.atoms.at(-1) === live || !isTrue(thing)) continue
       thing.atoms.push(live)
       this.#markThing(thing)
     }
@@ -135,17 +107,20 @@ export class Addresses {
     const gone = this.identities.dropAtom(key)
     if (gone === undefined) return
     const { question } = gone.atom
-    if (question.kind === 'nets' || question.kind === 'services') return this.#unnameNets(gone)
+    if (question.kind === 'nets' || question.kind === 'services') {
+      for (const prefix of this.#takeNames(gone)) this.#gone.add(gone, prefix)
+      return
+    }
     for (const thing of this.things.candidates(question)) {
-      if (!thing.atoms.includes(gone)) continue
-      thing.atoms = thing.atoms.filter((atom) => atom !== gone)
+      if (!hasPredicate(thing.atoms, gone)) continue
+      this.#gone.add(gone, thing)
       this.#markThing(thing)
     }
   }
 
   /** The endpoints of the services that this live atom is about are others. */
   servicesChanged(live: LivePredicate): void {
-    this.#unnameNets(live)
+    for (const prefix of this.#takeNames(live)) takeOut(prefix.atoms, live)
     this.#nameNets(live)
   }
 
@@ -155,21 +130,38 @@ export class Addresses {
     const prefixes = [...new Set(cidrs.map((cidr) => this.#prefixes.at(cidr)))]
     for (const prefix of prefixes) {
       prefix.atoms.push(live)
+      // one that has named the prefix before comes back behind younger ones
+      if ((prefix.atoms.at(-2)?.index ?? -1) > live.index) prefix.atoms.sort(byIndex)
       this.#dirtyPrefixes.add(prefix.key)
     }
     this.#named.set(live, prefixes)
   }
 
-  #unnameNets(live: LivePredicate): void {
-    for (const prefix of this.#named.get(live) ?? []) {
-      takeOut(prefix.atoms, live)
-      this.#dirtyPrefixes.add(prefix.key)
-    }
+  /** The prefixes that it has named, and names no more. */
+  #takeNames(live: LivePredicate): readonly Prefix[] {
+    const prefixes = this.#named.get(live) ?? []
+    for (const { key } of prefixes) this.#dirtyPrefixes.add(key)
     this.#named.delete(live)
+    return prefixes
+  }
+
+  /** Predicates of all identities that {@link settle} would look for: those of prefixes, and of addresses, alike ones
+   * once. Prefixes within those of many predicates have all of these. */
+  weigh(): number {
+    this.#gone.takeOut()
+    this.#spread()
+    const alike = new AlikeLists()
+    for (const key of this.#dirtyPrefixes) {
+      const prefix = this.#prefixes.get(key)
+      if (prefix !== undefined) alike.add(this.#listsAround(prefix.cidr.addr, depthOf(prefix.cidr)))
+    }
+    for (const addr of this.#dirtyEnds) alike.add(this.#listsAround(addr, WHOLE, this.#ends.get(addr)?.things))
+    return alike.weight
   }
 
   /** Brings everything up to date. */
   settle(): AddressChanges {
+    this.#gone.takeOut()
     this.#spread()
     const prefixes = [...this.#dirtyPrefixes].flatMap((key) => this.#prefixes.get(key) ?? [])
     const strangers = prefixes.map((prefix) => this.#prefixes.identityAround(prefix.cidr.addr, depthOf(prefix.cidr)))
@@ -192,7 +184,8 @@ export class Addresses {
           isNew: had[at] === false,
         })
     this.#coverV4(nets)
-    return { ends: new Map(ends.map((end) => [end.addr, this.#settleEnd(end)])), nets }
+    const known = new Map<readonly LivePredicate[], Identity>()
+    return { ends: new Map(ends.map((end) => [end.addr, this.#settleEnd(end, known)])), nets }
   }
 
   /** Whatever is within a dirty prefix is dirty as well. */
@@ -220,10 +213,14 @@ export class Addresses {
     return before !== prefix.identity
   }
 
-  #settleEnd({ addr, known, was }: EndBefore): IdentityMove {
+  /** `sameAtoms`: identities by the list of their predicates, which addresses alike have in common. */
+  #settleEnd({ addr, known, was }: EndBefore, sameAtoms: Map<readonly LivePredicate[], Identity>): IdentityMove {
     const { identity: before } = known
     const isGone = known.things.length === 0
-    const identity = this.identities.take(isGone ? [] : this.#atomsAround(addr, WHOLE, known.things))
+    const atoms = isGone ? NO_ATOMS : this.#atomsAround(addr, WHOLE, known.things)
+    const same = sameAtoms.get(atoms)
+    const identity = same === undefined ? this.identities.take(atoms) : this.identities.takeAgain(same)
+    if (atoms === known.things[0]?.atoms) sameAtoms.set(atoms, identity)
     known.identity = identity === NO_IDENTITY ? NO_IDENTITY_OF_OURS : identity
     if (before !== undefined) this.identities.release(before)
     if (isGone) this.#ends.delete(addr)
@@ -231,16 +228,24 @@ export class Addresses {
   }
 
   #atomsAround(addr: Addr, depth: number, things: readonly EndpointProfile[] = []): readonly LivePredicate[] {
-    const lists: (readonly LivePredicate[])[] = things.map((thing) => thing.atoms)
-    for (const prefix of this.#prefixes.around(addr, depth)) lists.push(prefix.atoms, ...prefix.things.map((thing) => thing.atoms))
+    const lists = this.#listsAround(addr, depth, things)
     const [first] = lists
     if (lists.length === 1 && first !== undefined) return first
-    return [...new Set(lists.flat())].sort((a, b) => a.index - b.index)
+    return [...new Set(lists.flat())].sort(byIndex)
+  }
+
+  #listsAround(addr: Addr, depth: number, things: readonly EndpointProfile[] = []): readonly (readonly LivePredicate[])[] {
+    const lists: (readonly LivePredicate[])[] = things.map((thing) => thing.atoms)
+    for (const prefix of this.#prefixes.around(addr, depth)) {
+      lists.push(prefix.atoms)
+      for (const thing of prefix.things) lists.push(thing.atoms)
+    }
+    return lists
   }
 
   /** In the map ::/0 and its like contain IPv4's range as well: IPv4 gets a prefix of its own, which has nothing. */
   #coverV4(nets: Map<string, NetMove>): void {
-    const around = this.#prefixes.around(ANY_V6, 80).some(({ identity }) => identity !== undefined)
+    const around = this.#prefixes.aroundV4().some(({ identity }) => identity !== undefined)
     const shown = this.#prefixes.get(V4_KEY)?.identity !== undefined
     const { was, isNew } = nets.get(V4_KEY) ?? { was: NO_IDENTITY, isNew: !this.#hiddenV4 }
     const cover = { cidr: { addr: ANY_V4, bits: 0 }, was, now: NO_IDENTITY, isNew }

@@ -4,8 +4,9 @@
 import type { Labels } from '#lib/model/labels.ts'
 import type { NamedPort } from '#lib/model/policy.ts'
 import { needsOf } from '#lib/model/selector/needs.ts'
-import { selects } from '#lib/model/selector/selector.ts'
+import type { Matcher } from '#lib/model/selector/matcher.ts'
 import type { Selector } from '#lib/model/selector/selector.ts'
+import { byIndex } from './identities.ts'
 import { isTrueOf } from './predicates.ts'
 import type { Described, Question, ServicePort } from './predicates.ts'
 import type { LivePredicate } from './identities.ts'
@@ -39,7 +40,7 @@ export class EndpointProfiles {
     }
     const thing: EndpointProfile = { ...of, key, users: 1, atoms: [] }
     for (const atom of atoms) if (isTrueOf(atom.atom.question, thing)) thing.atoms.push(atom)
-    thing.atoms.sort((a, b) => a.index - b.index)
+    thing.atoms.sort(byIndex)
     this.#all.set(key, thing)
     for (const [label, value] of thing.labels) this.#labelled(label, value).add(thing)
     for (const { name } of thing.ports) {
@@ -87,11 +88,11 @@ export class EndpointProfiles {
     return this.#all.values()
   }
 
-  /** Ports of that name of endpoints that the selector finds, each once, sorted. */
-  portsNamed(name: string, selector: Selector): readonly ServicePort[] {
+  /** Ports of that name of endpoints that are found, each once, sorted. */
+  portsNamed(name: string, isFound: Matcher): readonly ServicePort[] {
     const ports = new Map<number, ServicePort>()
     for (const thing of this.#byPortName.get(name) ?? NONE)
-      if (selects(selector, thing.labels))
+      if (isFound(thing.labels))
         for (const { name: other, protocol, port } of thing.ports)
           if (other === name) ports.set(protocol * 65536 + port, { protocol, port })
     return [...ports].sort((a, b) => a[0] - b[0]).map(([, port]) => port)

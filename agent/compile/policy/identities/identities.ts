@@ -15,6 +15,10 @@ export interface LivePredicate {
   readonly rows: Map<string, number>
 }
 
+export function byIndex(a: LivePredicate, b: LivePredicate): number {
+  return a.index - b.index
+}
+
 export interface Identity {
   /** 1 .. 2^32-1, of its atoms alone unless two share a hash; 0: nothing is true */
   readonly id: number
@@ -51,6 +55,11 @@ export class Identities {
 
   get atoms(): Iterable<LivePredicate> {
     return this.#atoms.values()
+  }
+
+  /** how many live */
+  get predicates(): number {
+    return this.#atoms.size
   }
 
   get all(): Iterable<Identity> {
@@ -106,7 +115,11 @@ export class Identities {
   /** `atoms` ascending, each once. */
   take(atoms: readonly LivePredicate[]): Identity {
     const key = atoms.map(({ index }) => index).join()
-    const identity = this.#byKey.get(key) ?? this.#make(key, atoms)
+    return this.takeAgain(this.#byKey.get(key) ?? this.#make(key, atoms))
+  }
+
+  /** For one more user. */
+  takeAgain(identity: Identity): Identity {
     if (identity.key !== '') identity.users++
     this.unused.delete(identity)
     return identity

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The questions that rules ask of an address. Layer: agent/compile (pure). */
+import { sha256Text } from '#lib/base/hash.ts'
 import { compareText } from '#lib/base/order.ts'
 import { formatCidr } from '#lib/base/ip.ts'
 import type { Cidr } from '#lib/base/ip.ts'
 import { formatSelector } from '#lib/model/selector/text.ts'
+import { matcherOf } from '#lib/model/selector/matcher.ts'
 import { selects } from '#lib/model/selector/selector.ts'
 import type { Selector } from '#lib/model/selector/selector.ts'
 import type { Labels } from '#lib/model/labels.ts'
@@ -38,24 +40,39 @@ export interface Condition {
   readonly holds: boolean
 }
 
-export function predicateOf(question: Question): Predicate {
-  return { key: keyOf(question), question }
+/** `selector`: the key of the question's, where it is known already. */
+export function predicateOf(question: Question, selector?: string): Predicate {
+  return { key: keyOf(question, selector), question }
 }
 
-function keyOf(question: Question): string {
+function keyOf(question: Question, selector?: string): string {
   switch (question.kind) {
     case 'labels':
     case 'nodes':
-      return `${question.kind} ${formatSelector(question.selector)}`
+      return `${question.kind} ${selector ?? selectorKey(question.selector)}`
     case 'port':
-      return `port ${question.name} ${question.protocol} ${question.port} ${formatSelector(question.selector)}`
+      return `port ${question.name} ${question.protocol} ${question.port} ${selector ?? selectorKey(question.selector)}`
     case 'nets':
-      return `nets ${[...distinct(question.nets)].sort(compareText).join(' ')}`
+      return `nets ${shortened([...distinct(question.nets)].sort(compareText).join(' '))}`
     case 'services': {
       const { port } = question
-      return `services ${[...new Set(question.services)].sort(compareText).join(' ')} ${port === undefined ? '' : `${port.protocol} ${port.port}`}`
+      const services = shortened([...new Set(question.services)].sort(compareText).join(' '))
+      return `services ${services} ${port === undefined ? '' : `${port.protocol} ${port.port}`}`
     }
   }
+}
+
+/** Equal selectors have equal keys. */
+export function selectorKey(selector: Selector): string {
+  return shortened(formatSelector(selector))
+}
+
+/** Keys are parts of the texts of all rules that ask, so that a long one would be written and read many times. */
+const LONGEST_KEY = 512
+
+/** The text itself, or what is as good as one: nobody finds two texts with the same hash. */
+export function shortened(text: string): string {
+  return text.length <= LONGEST_KEY ? text : `sha256 ${sha256Text(text)}`
 }
 
 /** One that is named twice is there once. */
@@ -83,6 +100,14 @@ export function isTrueOf(question: Question, thing: Described): boolean {
     default:
       return false
   }
+}
+
+/** The same, made ready to be asked of many. */
+export function truthOf(question: Question): (thing: Described) => boolean {
+  if (!('selector' in question)) return () => false
+  const isFound = matcherOf(question.selector)
+  if (question.kind === 'port') return ({ ports, labels }) => ports.some((own) => isPort(own, question)) && isFound(labels)
+  return ({ kind, labels }) => (kind === 'node') === (question.kind === 'nodes') && isFound(labels)
 }
 
 function isPort(own: NamedPort, { name, protocol, port }: { readonly name: string } & ServicePort): boolean {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Prefixes of which something is true, and which of them an address is in. Layer: agent/compile (pure). */
-import { isV4, depthOf, prefixKey } from '#lib/base/ip.ts'
+import { ANY_V4, isV4, depthOf, prefixKey } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { NO_IDENTITY } from './identities.ts'
 import type { Identity, LivePredicate } from './identities.ts'
@@ -11,11 +11,14 @@ export interface Prefix {
   readonly cidr: Cidr
   /** network sets that name it; one twice counts twice */
   readonly things: EndpointProfile[]
-  /** of prefixes and services, that name it */
-  readonly atoms: LivePredicate[]
+  /** of prefixes and services, that name it; ascending */
+  atoms: LivePredicate[]
   /** identity of addresses within that no endpoint has; undefined where the prefix around says the same */
   identity: Identity | undefined
 }
+
+/** Of 0.0.0.0/0. */
+const V4_DEPTH = 96
 
 export class Prefixes {
   readonly #all = new Map<string, Prefix>()
@@ -60,6 +63,11 @@ export class Prefixes {
       if (prefix !== undefined) result.push(prefix)
     }
     return result
+  }
+
+  /** Those of IPv6 that contain the range in which maps have IPv4's addresses. */
+  aroundV4(): readonly Prefix[] {
+    return [...this.#lengths.v6.keys()].flatMap((length) => (length < V4_DEPTH ? (this.#all.get(prefixKey(ANY_V4, length)) ?? []) : []))
   }
 
   /** Identity of an address with these first bits that no endpoint has. */

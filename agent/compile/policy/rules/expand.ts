@@ -8,17 +8,19 @@ import { fnv1a64 } from '#lib/base/hash.ts'
 import { ANY_V4, ANY_V6 } from '#lib/base/ip.ts'
 import type { Cidr } from '#lib/base/ip.ts'
 import type { Direction, NamedPort, PortMatch, Rule, Side } from '#lib/model/policy.ts'
+import { matcherOf } from '#lib/model/selector/matcher.ts'
+import type { Matcher } from '#lib/model/selector/matcher.ts'
 import { ALL, and, not } from '#lib/model/selector/selector.ts'
 import type { Selector } from '#lib/model/selector/selector.ts'
-import { predicateOf } from '../identities/predicates.ts'
+import { predicateOf, selectorKey } from '../identities/predicates.ts'
 import type { Condition, Question, ServicePort } from '../identities/predicates.ts'
 import type { ExpansionLimit } from './expansion-limit.ts'
+import type { PortLists } from './port-lists.ts'
 import {
   EVERYTHING,
   except,
   FULL,
   ICMP_PROTOCOLS,
-  EMPTY,
   intersect,
   isNowhere,
   only,
@@ -51,8 +53,8 @@ export interface ExpandedRule {
 
 /** What names stand for. */
 export interface Meanings {
-  /** ports of that name of all endpoints that the selector finds, each once, sorted */
-  portsNamed(name: string, selector: Selector): readonly ServicePort[]
+  /** ports of that name of all endpoints that are found, each once, sorted */
+  readonly portsNamed: (name: string, isFound: Matcher) => readonly ServicePort[]
   /** ports of the services' endpoints, each once, sorted */
   portsOf(services: readonly string[]): readonly ServicePort[]
 }
@@ -66,6 +68,7 @@ export interface Expansion {
   readonly ownPorts: ReadonlyMap<string, readonly NamedPort[]> | undefined
   /** of all rules of the policy in this direction */
   readonly effort: ExpansionLimit
+  readonly lists: PortLists
   /** what a list of ports means at this end: rules that were one share it */
   readonly shared: Map<readonly PortMatch[], readonly Way[]>
 }
@@ -92,15 +95,8 @@ export function* expandRule(rule: Rule, of: Expansion): Iterable<ExpandedRule> {
       const ports = intersect(intersect(whole, destination.plane), supportOf(source.plane))
       if (isNowhere(ports)) continue
       const [peer, own] = isIngress ? [source, destination] : [destination, source]
-      const made = withText({
-        action: rule.action,
-        name: of.name,
-        owner: of.owner,
-        peer: [...version, ...peer.conditions],
-        own: own.conditions,
-        ports,
-        source: source.plane,
-      })
+      const conditions = { peer: [...version, ...peer.conditions], own: own.conditions }
+      const made = withText({ action: rule.action, name: of.name, owner: of.owner, ...conditions, ports, source: source.plane }, of.lists)
       if (!of.effort.write(made.text)) return
       yield made
     }
@@ -114,14 +110,14 @@ export function plainRule(action: Outcome, name: string): ExpandedRule {
 /** In the place of rules for which the effort was not enough. */
 export const CUT = plainRule('deny', 'too many combinations')
 
-function withText(rule: Omit<ExpandedRule, 'text' | 'hash'>): ExpandedRule {
+function withText(rule: Omit<ExpandedRule, 'text' | 'hash'>, lists?: PortLists): ExpandedRule {
   const parts = [
     rule.action,
     rule.name,
     conditionsText(rule.peer),
     conditionsText(rule.own),
-    protocolPortsText(rule.ports),
-    protocolPortsText(rule.source),
+    protocolPortsText(rule.ports, lists?.text),
+    protocolPortsText(rule.source, lists?.text),
   ]
   const text = parts.join('\n')
   return { ...rule, text, hash: fnv1a64(text) }
@@ -193,15 +189,15 @@ function namedPortWays({ selector, ports }: Side, of: SideExpansion): readonly W
   const isShared = isKnownHere(selector, of)
   const known = isShared ? of.shared.get(ports) : undefined
   if (known !== undefined) return known
-  const numbers = numbersOf(ports)
-  const ways: Way[] = numbers.length === 0 ? [] : [{ conditions: [], plane: only(PORT_PROTOCOLS, numbers) }]
-  for (const name of namesOf(ports)) {
+  const { ranges, plane, names } = of.lists.of(ports)
+  const ways: Way[] = ranges.length === 0 ? [] : [{ conditions: [], plane }]
+  const meant = meaningsFor(selector, of.meanings)
+  for (const name of names) {
     if (!of.effort.spend(1)) break
     const own = ownPortsNamed(name, selector, of)
     if (own !== undefined) for (const port of own) ways.push({ conditions: [], plane: only([port.protocol], one(port)) })
     else
-      for (const port of of.meanings.portsNamed(name, selector ?? ALL)) {
-        const condition = asked(portQuestion(name, selector, port))
+      for (const { port, condition } of meant(name, true)) {
         if (!of.effort.write(condition.atom.key)) break
         ways.push({ conditions: [condition], plane: only([port.protocol], one(port)) })
       }
@@ -210,30 +206,43 @@ function namedPortWays({ selector, ports }: Side, of: SideExpansion): readonly W
   return ways
 }
 
-function portQuestion(name: string, selector: Selector | undefined, port: ServicePort): Question {
-  return { kind: 'port', selector: selector ?? ALL, name, ...port }
+interface NamedPortMeaning {
+  readonly port: ServicePort
+  /** that the address has an endpoint on which the name means this port, or that it has none */
+  readonly condition: Condition
+}
+
+/** What names of ports mean at one side. Its selector, which may be long, is made ready for all of them once. */
+function meaningsFor(selector: Selector = ALL, { portsNamed }: Meanings): (name: string, holds: boolean) => Iterable<NamedPortMeaning> {
+  let ready: { readonly key: string; readonly isFound: Matcher } | undefined
+  return function* (name, holds) {
+    ready ??= { key: selectorKey(selector), isFound: matcherOf(selector) }
+    for (const port of portsNamed(name, ready.isFound))
+      yield { port, condition: { atom: predicateOf({ kind: 'port', selector, name, ...port }, ready.key), holds } }
+  }
 }
 
 /** Other ports than those any of the names means anywhere; and those, on addresses where it does not mean them. */
 function notPortWays({ selector, notPorts }: Side, of: SideExpansion): readonly Way[] {
   if (notPorts.length === 0) return ANYHOW
   const here: ServicePort[] = []
-  const meant = new Map<string, { readonly port: ServicePort; readonly conditions: Condition[] }>()
-  for (const name of namesOf(notPorts)) {
+  const excluded = new Map<string, { readonly port: ServicePort; readonly conditions: Condition[] }>()
+  const { ranges, names } = of.lists.of(notPorts)
+  const meant = meaningsFor(selector, of.meanings)
+  for (const name of names) {
     if (!of.effort.spend(1)) break
     const own = ownPortsNamed(name, selector, of)
     if (own !== undefined) for (const port of own) here.push(port)
     else
-      for (const port of of.meanings.portsNamed(name, selector ?? ALL)) {
-        const entry = meant.get(portText(port)) ?? { port, conditions: [] }
-        const condition = asked(portQuestion(name, selector, port), false)
+      for (const { port, condition } of meant(name, false)) {
+        const entry = excluded.get(portText(port)) ?? { port, conditions: [] }
         if (!of.effort.write(condition.atom.key)) break
         entry.conditions.push(condition)
-        meant.set(portText(port), entry)
+        excluded.set(portText(port), entry)
       }
   }
-  const elsewhere = without(except(PORT_PROTOCOLS, numbersOf(notPorts)), here)
-  const there = [...meant.values()]
+  const elsewhere = without(except(PORT_PROTOCOLS, ranges), here)
+  const there = [...excluded.values()]
   const everywhere = there.map(({ port }) => port)
   return [
     { conditions: [], plane: without(elsewhere, everywhere) },
@@ -274,15 +283,6 @@ function isKnownHere(selector: Selector | undefined, { isOwn, ownPorts }: SideEx
 function ownPortsNamed(name: string, selector: Selector | undefined, of: SideExpansion): readonly ServicePort[] | undefined {
   if (!isKnownHere(selector, of)) return undefined
   return (of.ownPorts?.get(name) ?? []).map(({ protocol, port }) => ({ protocol, port }))
-}
-
-function namesOf(ports: readonly PortMatch[]): readonly string[] {
-  return [...new Set(ports.flatMap((port) => ('name' in port ? [port.name] : [])))]
-}
-
-function numbersOf(ports: readonly PortMatch[]): Ranges {
-  const ranges = rangesOf(ports.flatMap((port) => ('name' in port ? [] : [[port.from, port.to] as const])))
-  return ranges.length === 0 ? EMPTY : ranges
 }
 
 function portText({ protocol, port }: ServicePort): string {

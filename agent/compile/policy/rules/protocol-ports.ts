@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which packets, of all protocols and ports. Layer: agent/compile (pure). */
+import { shortened } from '../identities/predicates.ts'
 
 /** Sorted, apart, both ends included; of ports, or of ICMP type * 256 + code. */
 export type Ranges = readonly (readonly [from: number, to: number])[]
@@ -45,16 +46,25 @@ export function outside(ranges: Ranges): Ranges {
 export function common(a: Ranges, b: Ranges): Ranges {
   if (isFull(a)) return b
   if (isFull(b)) return a
+  const [few, many] = a.length < b.length ? [a, b] : [b, a]
   const result: [number, number][] = []
-  let first = 0
-  for (const [from, to] of a) {
-    while ((b[first]?.[1] ?? to) < from) first++
-    for (let at = first; (b[at]?.[0] ?? Infinity) <= to; at++) {
-      const [start, end] = b[at] ?? [from, to]
+  for (const [from, to] of few)
+    for (let at = firstEndingAt(many, from); (many[at]?.[0] ?? Infinity) <= to; at++) {
+      const [start, end] = many[at] ?? [from, to]
       result.push([Math.max(from, start), Math.min(to, end)])
     }
-  }
   return result
+}
+
+/** The first of them that does not end before this port. */
+function firstEndingAt(ranges: Ranges, port: number): number {
+  let [from, to] = [0, ranges.length]
+  while (from < to) {
+    const middle = (from + to) >> 1
+    if ((ranges[middle]?.[1] ?? port) < port) from = middle + 1
+    else to = middle
+  }
+  return from
 }
 
 export function isFull(ranges: Ranges): boolean {
@@ -95,16 +105,17 @@ export function isNowhere(plane: ProtocolPorts): boolean {
   return [...plane.values()].every((ranges) => ranges.length === 0)
 }
 
-/** Equal planes have equal texts. */
-export function protocolPortsText(plane: ProtocolPorts): string {
-  const others = rangesText(rangesFor(plane, 0))
+/** Equal planes have equal texts. `textOf`: what `rangesText` says. */
+export function protocolPortsText(plane: ProtocolPorts, textOf: (ranges: Ranges) => string = rangesText): string {
+  const others = textOf(rangesFor(plane, 0))
   const named = [...plane]
-    .filter(([proto, ranges]) => proto !== 0 && rangesText(ranges) !== others)
+    .filter(([proto, ranges]) => proto !== 0 && textOf(ranges) !== others)
     .sort((a, b) => a[0] - b[0])
-    .map(([proto, ranges]) => `${proto}:${rangesText(ranges)}`)
+    .map(([proto, ranges]) => `${proto}:${textOf(ranges)}`)
   return [`*:${others}`, ...named].join(' ')
 }
 
-function rangesText(ranges: Ranges): string {
-  return isFull(ranges) ? 'all' : ranges.map(([from, to]) => `${from}-${to}`).join(',')
+/** Equal ranges have equal texts. */
+export function rangesText(ranges: Ranges): string {
+  return isFull(ranges) ? 'all' : shortened(ranges.map(([from, to]) => `${from}-${to}`).join(','))
 }

@@ -8,6 +8,7 @@ import { refText } from '#lib/model/ref.ts'
 import type { ServicePort } from '../identities/predicates.ts'
 import { LazyList } from './lazy-list.ts'
 import { ExpansionLimit } from './expansion-limit.ts'
+import { PortLists } from './port-lists.ts'
 import { CUT, expandRule } from './expand.ts'
 import type { ExpandedRule, Expansion, Meanings, Way } from './expand.ts'
 import type { Rules } from './groups.ts'
@@ -112,6 +113,7 @@ export class Rulebook implements Rules {
       meanings: this.#meanings,
       ownPorts,
       effort: new ExpansionLimit(),
+      lists: new PortLists(),
       shared: new Map<readonly PortMatch[], readonly Way[]>(),
     }
     for (const rule of rules[direction] ?? []) {
@@ -123,7 +125,7 @@ export class Rulebook implements Rules {
   }
 
   readonly #meanings: Meanings = {
-    portsNamed: (name, selector) => this.#named(name, selector),
+    portsNamed: (name, isFound) => this.#named(name, isFound),
     portsOf: (services) => {
       const ports = new Map<number, ServicePort>()
       for (const service of services)

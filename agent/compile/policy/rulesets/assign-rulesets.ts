@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which sets groups of endpoints have, and which of them there is no room for. Layer: agent/compile (pure). */
 import type { Addr } from '#lib/base/ip.ts'
+import { compareText } from '#lib/base/order.ts'
 import { refText } from '#lib/model/ref.ts'
-import { joined } from '../identities/addresses.ts'
-import type { AddressChanges, Addresses } from '../identities/addresses.ts'
+import { joined } from '../identities/address-changes.ts'
+import type { AddressChanges } from '../identities/address-changes.ts'
+import type { Addresses } from '../identities/addresses.ts'
+import type { LivePredicate } from '../identities/identities.ts'
 import { countIdentityRows } from './identity-rows.ts'
 import { CLOSED } from '../rules/rule-list.ts'
 import type { GroupRuleLists } from '../rules/group-rule-lists.ts'
@@ -45,6 +48,8 @@ export class RulesetAssignment {
   #closed: ReadonlyMap<string, QuotaTable> = new Map()
   /** those of them whose predicates are too many, which depends on the predicates of all owners */
   #crowded: ReadonlySet<string> = new Set()
+  /** namespaces that ask too much, with what they ask: it is asked again when it is something else */
+  readonly #heavy = new Map<string, string>()
   /** namespaces whose lines are closed until the next change */
   #postponed: ReadonlySet<string> = new Set()
 
@@ -65,10 +70,14 @@ export class RulesetAssignment {
     for (const group of this.#groupsOf(new Set([...this.#crowded, ...this.#postponed]))) touched.groups.add(group)
     this.#newLines(touched.groups)
     const closed = new Map(this.#of.room.closed())
+    for (const [owner, asked] of this.#heavy)
+      if (this.#askedBy(owner) === asked) closed.set(owner, 'bits')
+      else this.#heavy.delete(owner)
     const turned = [...this.#closed.keys(), ...closed.keys()].filter((owner) => closed.has(owner) !== this.#closed.has(owner))
     for (const group of this.#groupsOf(new Set(turned))) touched.groups.add(group)
     const before = new Map<Members, GroupSets>()
     for (const group of touched.groups) this.#give(group, closed, before)
+    this.#lighten(closed, before)
     let moves = addresses.settle()
     const settleAgain = (): void => {
       moves = joined(moves, addresses.settle())
@@ -138,6 +147,32 @@ export class RulesetAssignment {
     else for (const set of had.values()) sets.release(set)
   }
 
+  /** Closes namespaces whose predicates would be true of too many prefixes and endpoints, before anything is made of
+   * them. */
+  #lighten(closed: Map<string, QuotaTable>, before: Map<Members, GroupSets>): void {
+    const { addresses, room } = this.#of
+    while (addresses.identities.predicates >= MANY_PREDICATES && addresses.weigh() > MOST_WEIGHT) {
+      const asked = predicatesByOwner(addresses.identities.atoms)
+      const open = room.namespaces.filter((owner) => !closed.has(owner) && (asked.get(owner) ?? 0) >= MANY_PREDICATES)
+      // of equal ones the first by name
+      const [worst] = open.sort((a, b) => (asked.get(b) ?? 0) - (asked.get(a) ?? 0))
+      if (worst === undefined) return
+      this.#heavy.set(worst, this.#askedBy(worst))
+      closed.set(worst, 'bits')
+      const groups = this.#groupsOf(new Set([worst]))
+      // what the others ask so far is asked until the end of the change: then it shows whether this was enough
+      const isKnown = groups.every((group) => before.has(group))
+      for (const group of groups) this.#give(group, closed, before)
+      if (!isKnown) return
+    }
+  }
+
+  /** Another text for other rules. */
+  #askedBy(owner: string): string {
+    const lines = this.#groupsOf(new Set([owner])).flatMap((group) => [...group.lines.values()])
+    return [...new Set(lines.map(({ hash }) => hash))].sort(compareText).join()
+  }
+
   /** Closes namespaces until identities leave others room. */
   #crowd(closed: Map<string, QuotaTable>, before: Map<Members, GroupSets>): ReadonlySet<string> {
     const { addresses, room } = this.#of
@@ -176,6 +211,21 @@ export class RulesetAssignment {
     for (const addr of this.#of.population.addrsOf(group)) touched.addrs.add(addr)
     if (group.kind === 'host') for (const key of group.ends) touched.hosts.add(key)
   }
+}
+
+/** Predicates of an identity cost time and memory, and identities of prefixes within one another have all of them. */
+const MOST_WEIGHT = 1_048_576
+/** A namespace that asks less is not to blame. */
+const MANY_PREDICATES = 1024
+
+/** Those that several ask are the cluster's. */
+function predicatesByOwner(atoms: Iterable<LivePredicate>): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const { rows } of atoms) {
+    const [owner] = rows.keys()
+    if (owner !== undefined && rows.size === 1) counts.set(owner, (counts.get(owner) ?? 0) + 1)
+  }
+  return counts
 }
 
 function isOf(lines: Iterable<{ readonly owner: string | undefined }>, owners: ReadonlySet<string>): boolean {

@@ -27,6 +27,14 @@ export class BitDraft {
     this.#bytes[at] = value ? byte | mask : byte & ~mask
   }
 
+  /** Puts all bits that `mask`, which is no longer, has. */
+  putAll(mask: BitDraft, value: boolean): void {
+    for (const [at, bits] of mask.#bytes.entries()) {
+      const byte = this.#bytes[at] ?? 0
+      this.#bytes[at] = value ? byte | bits : byte & ~bits
+    }
+  }
+
   toBits(): Bits {
     return bytesToText(this.#bytes)
   }

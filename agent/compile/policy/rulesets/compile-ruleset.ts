@@ -169,24 +169,43 @@ class Classes {
 
   /** Classes of all ports, where they change. */
   #runs(rules: readonly Ranges[]): readonly Run[] {
-    const turns = new Map<number, [bit: number, value: boolean][]>([[0, []]])
-    const turn = (port: number, bit: number, value: boolean): void => {
+    const turns = new Map<number, [bits: RuleBits, value: boolean][]>([[0, []]])
+    const turn = (port: number, bits: RuleBits, value: boolean): void => {
       const list = turns.get(port)
-      if (list === undefined) turns.set(port, [[bit, value]])
-      else list.push([bit, value])
+      if (list === undefined) turns.set(port, [[bits, value]])
+      else list.push([bits, value])
     }
-    for (const [bit, ranges] of rules.entries())
+    for (const [ranges, bits] of this.#alike(rules))
       for (const [from, to] of ranges) {
-        turn(from, bit, true)
-        if (to < 0xffff) turn(to + 1, bit, false)
+        turn(from, bits, true)
+        if (to < 0xffff) turn(to + 1, bits, false)
       }
     const draft = new BitDraft(this.#words)
     return [...turns.keys()]
       .sort((a, b) => a - b)
       .map((from) => {
-        for (const [bit, value] of turns.get(from) ?? []) draft.put(bit, value)
+        for (const [bits, value] of turns.get(from) ?? [])
+          if (typeof bits === 'number') draft.put(bits, value)
+          else draft.putAll(bits, value)
         return { from, number: this.#numberOf(draft.toBits()) }
       })
+  }
+
+  /** Rules with the same list of ranges, as all peers of one rule have: they turn together, however long it is. */
+  #alike(rules: readonly Ranges[]): ReadonlyMap<Ranges, RuleBits> {
+    const alike = new Map<Ranges, RuleBits>()
+    for (const [bit, ranges] of rules.entries()) {
+      const known = alike.get(ranges)
+      if (known === undefined) {
+        alike.set(ranges, bit)
+        continue
+      }
+      const mask = typeof known === 'number' ? new BitDraft(this.#words) : known
+      if (typeof known === 'number') mask.put(known, true)
+      mask.put(bit, true)
+      alike.set(ranges, mask)
+    }
+    return alike
   }
 
   #numberOf(bits: Bits): number {
@@ -198,6 +217,9 @@ class Classes {
     return number
   }
 }
+
+/** One rule of a block by its number, or several. */
+type RuleBits = number | BitDraft
 
 interface Run {
   readonly from: number

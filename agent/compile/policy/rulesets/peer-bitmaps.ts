@@ -15,7 +15,13 @@ export interface SideTable {
   readonly askers: ReadonlyMap<string, readonly number[]>
   /** by number of the rule */
   readonly conditions: readonly (readonly Condition[])[]
+  /** keys of atoms that many rules ask */
+  readonly often: readonly string[]
+  /** by those of them that are true: what is to be asked once and not for each address */
+  readonly known: Map<string, readonly Bits[]>
 }
+
+const MANY_ASKERS = 64
 
 /** From what each rule asks, block by block. */
 export function sideOf(blocks: readonly (readonly (readonly Condition[])[])[]): SideTable {
@@ -38,27 +44,59 @@ export function sideOf(blocks: readonly (readonly (readonly Condition[])[])[]): 
       )
     return draft.toBits()
   })
-  return { atoms, base, askers, conditions }
+  const often = [...askers].flatMap(([key, rules]) => (rules.length >= MANY_ASKERS ? [key] : []))
+  return { atoms, base, askers, conditions, often, known: new Map() }
 }
 
 /** By block, for an address of which exactly these atoms are true; undefined where the block's base says the same. */
 export function bitsOf(side: SideTable, isTrue: ReadonlySet<string>): readonly (Bits | undefined)[] {
+  const often = side.often.filter((key) => isTrue.has(key))
+  const start = often.length === 0 ? side.base : bitsOfOften(side, often)
+  const seldom = (side.askers.size < isTrue.size ? [...side.askers.keys()] : [...isTrue]).filter(
+    (key) => isTrue.has(key) && !isOften(side, key),
+  )
+  const all = askedAgain(side, { start, keys: seldom, isTrue })
+  return side.base.map((base, block) => (all[block] === base ? undefined : all[block]))
+}
+
+/** The same of those alone that many rules ask: most addresses have these in common. */
+function bitsOfOften(side: SideTable, often: readonly string[]): readonly Bits[] {
+  const name = often.join('\n')
+  const known = side.known.get(name)
+  if (known !== undefined) return known
+  const bits = askedAgain(side, { start: side.base, keys: often, isTrue: new Set(often) })
+  side.known.set(name, bits)
+  return bits
+}
+
+function isOften({ askers }: SideTable, key: string): boolean {
+  return (askers.get(key)?.length ?? 0) >= MANY_ASKERS
+}
+
+interface Asking {
+  /** by block */
+  readonly start: readonly Bits[]
+  readonly keys: readonly string[]
+  readonly isTrue: ReadonlySet<string>
+}
+
+/** `start`, with what becomes of the rules that ask one of these. */
+function askedAgain(side: SideTable, { start, keys, isTrue }: Asking): readonly Bits[] {
   const drafts = new Map<number, BitDraft>()
-  for (const key of side.askers.size < isTrue.size ? side.askers.keys() : isTrue) {
-    if (!isTrue.has(key)) continue
+  const known = new Set<number>()
+  for (const key of keys)
     for (const rule of side.askers.get(key) ?? []) {
+      // of a rule that asks much, all is looked through once
+      if (known.has(rule)) continue
+      known.add(rule)
       const block = Math.floor(rule / RULES_PER_BLOCK)
-      const base = side.base[block] ?? ''
-      const draft = drafts.get(block) ?? new BitDraft(base.length / 8, base)
+      const before = start[block] ?? ''
+      const draft = drafts.get(block) ?? new BitDraft(before.length / 8, before)
       drafts.set(block, draft)
       draft.put(
         rule % RULES_PER_BLOCK,
         (side.conditions[rule] ?? []).every(({ atom, holds }) => isTrue.has(atom.key) === holds),
       )
     }
-  }
-  return side.base.map((base, block) => {
-    const bits = drafts.get(block)?.toBits()
-    return bits === base ? undefined : bits
-  })
+  return start.map((before, block) => drafts.get(block)?.toBits() ?? before)
 }

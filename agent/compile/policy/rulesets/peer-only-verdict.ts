@@ -18,9 +18,14 @@ export function peerOnlyVerdicts(rules: readonly ListedRule[], peer: Bits): numb
     const rule = index === undefined ? undefined : rules[index]?.rule
     if (index === undefined || rule === undefined || !asksOnlyPeer(rule)) return SURE_NOT
     if (rule.action !== 'pass') return index * 4 + ACTIONS[rule.action]
-    const next = rules.findIndex(({ begins }, at) => begins && at > index)
-    if (next < 0) return SURE_NOT
-    from = next
+    from = nextStage(rules, index)
   }
   return SURE_NOT
+}
+
+/** Of the first block; where that has none, the next block begins or the rules end. */
+function nextStage(rules: readonly ListedRule[], after: number): number {
+  let at = after + 1
+  while (at < RULES_PER_BLOCK && rules[at]?.begins === false) at++
+  return at
 }

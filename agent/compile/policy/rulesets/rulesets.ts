@@ -38,7 +38,7 @@ export class LiveRulesets {
   /** by key of the atom: sets that ask it */
   readonly #askers = new Map<string, Set<LiveRuleset>>()
   /** taken since rows were last asked for */
-  #fresh: LiveRuleset[] = []
+  readonly #fresh = new Set<LiveRuleset>()
   /** of lines that may never be in use, until rows are asked for */
   readonly #compiled = new Map<RuleList, CompiledRuleset>()
   /** rows but for those of identities */
@@ -122,7 +122,7 @@ export class LiveRulesets {
         if (askers === undefined) this.#askers.set(key, new Set([set]))
         else askers.add(set)
       }
-    this.#fresh.push(set)
+    this.#fresh.add(set)
     return set
   }
 
@@ -131,7 +131,7 @@ export class LiveRulesets {
     if (set === undefined || --set.users > 0) return []
     this.#byId.delete(set.compiled.id)
     this.#bits -= bitsIn(set.compiled)
-    this.#fresh = this.#fresh.filter((one) => one !== set)
+    this.#fresh.delete(set)
     for (const name of set.ruleNames) this.numbers.release(name)
     for (const side of sidesOf(set))
       for (const key of side.atoms.keys()) {
@@ -148,8 +148,7 @@ export class LiveRulesets {
   takeNewRows(left: ReadonlySet<SetId> = NONE): readonly SetRow[] {
     const rows: SetRow[] = []
     const { identities } = this.#addresses
-    const fresh = new Set(this.#fresh)
-    for (const set of fresh) {
+    for (const set of this.#fresh) {
       for (const row of set.compiled.rows) rows.push(row)
       for (const row of set.rules) rows.push(row)
       for (const identity of identities.having(sidesOf(set).flatMap((side) => [...side.atoms.keys()])))
@@ -157,9 +156,10 @@ export class LiveRulesets {
     }
     for (const identity of identities.made)
       for (const set of this.#askingOf(identity))
-        if (!fresh.has(set)) this.#describe(set, { identity, as: left.has(set.compiled.id) ? (identity.was ?? identity) : identity }, rows)
+        if (!this.#fresh.has(set))
+          this.#describe(set, { identity, as: left.has(set.compiled.id) ? (identity.was ?? identity) : identity }, rows)
     identities.made.clear()
-    this.#fresh = []
+    this.#fresh.clear()
     this.#compiled.clear()
     return rows
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the compiler's rulesets say of identities, by the predicates that they ask. Layer: agent/compile (pure). */
-import type { IdentityMove } from '../identities/addresses.ts'
+import type { IdentityMove } from '../identities/address-changes.ts'
 import type { Identities } from '../identities/identities.ts'
 import type { LiveRulesets } from '../rulesets/rulesets.ts'
 import type { SetId } from '../tables.ts'

@@ -23,6 +23,15 @@ export interface PortNeed {
 
 export const ANY_PORT: PortNeed = { protocols: undefined, ports: undefined }
 
+/** Those of the same protocols as one, so that rules do not become peers times ports. */
+export function joinedNeeds(needs: readonly PortNeed[]): readonly PortNeed[] {
+  return [...Map.groupBy(needs, ({ protocols }) => protocols?.join()).values()].map((alike) => {
+    const ports = alike.flatMap((need) => need.ports ?? [])
+    const isAny = alike.some((need) => need.ports === undefined)
+    return { protocols: alike[0]?.protocols, ports: isAny ? undefined : ports }
+  })
+}
+
 /** One rule for each peer and each protocol. */
 export function crossed(
   at: number,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw NetworkPolicy of networking.k8s.io → model. Layer: lib/kube. */
 import { protocolNumber } from '../../../base/ip.ts'
+import { isObject } from '../../../base/object.ts'
 import { ANYWHERE, DIRECTIONS } from '../../../model/policy.ts'
 import type { Direction, Policy, PortMatch, Rule, Side } from '../../../model/policy.ts'
 import { ALL, and } from '../../../model/selector/selector.ts'
-import { each, inside } from '../fields.ts'
+import { asCidr, asRecord, each, inside, own, refuseUnder, under, withoutBadAddresses } from '../fields.ts'
 import type { ParseInput, Raw } from '../fields.ts'
 import { kubernetesPolicyRules } from '../../schema/network-policy.ts'
 import type { Peer, PortEntry } from '../../schema/network-policy.ts'
@@ -29,7 +30,7 @@ export function kubernetesPolicy(input: ParseInput, spec: Raw, as: Pick<Policy, 
   const known = { ...as, namespace: input.namespace, name: input.name, tier: 'default', subject }
   return policyOf(input, known, {
     frame: () => ({ tier: known.tier, order: ORDER, scope: 'normal', directions: directionsOf(spec) }),
-    rules: (direction) => rulesOf(spec, direction, input.namespace),
+    rules: (direction) => rulesOf(spec, direction, input),
   })
 }
 
@@ -39,18 +40,37 @@ function directionsOf(spec: Raw): readonly Direction[] {
   return isSaid(spec, 'egress') ? DIRECTIONS : ['ingress']
 }
 
-function rulesOf(spec: Raw, direction: Direction, namespace: string): readonly Rule[] {
-  const read = (raw: unknown): { readonly peers: readonly Peer[]; readonly ports: readonly PortEntry[] } => {
-    if (direction === 'egress') {
-      const { to, ports } = kubernetesPolicyRules.egress.read(raw)
-      return { peers: to, ports }
-    }
-    const { from, ports } = kubernetesPolicyRules.ingress.read(raw)
-    return { peers: from, ports }
+function rulesOf(spec: Raw, direction: Direction, input: ParseInput): readonly Rule[] {
+  return each(spec, direction, (value) => ({ value })).flatMap(({ value }, at) =>
+    under(`${direction}[${at}]`, () => {
+      const said = asRecord(value)
+      // a peer whose addresses cannot be read allows nothing
+      const refuse = refuseUnder(input, `spec.${direction}[${at}]`)
+      const good = withoutBadAddresses(said, direction === 'ingress' ? 'from' : 'to', { read: readBlock, refuse })
+      const { peers, ports } = readRule(good, direction)
+      const hasNoneLeft = peers.length === 0 && good !== said
+      const sides = peers.length === 0 ? [ANYWHERE] : peers.map((peer) => peerOf(peer, input.namespace))
+      return hasNoneLeft ? [] : crossed(at, { direction, peers: sides, ports: portNeeds(ports), rule: {} })
+    }),
+  )
+}
+
+function readRule(raw: Raw, direction: Direction): { readonly peers: readonly Peer[]; readonly ports: readonly PortEntry[] } {
+  if (direction === 'egress') {
+    const { to, ports } = kubernetesPolicyRules.egress.read(raw)
+    return { peers: to, ports }
   }
-  return each(spec, direction, read).flatMap(({ peers, ports }, at) => {
-    const sides = peers.length === 0 ? [ANYWHERE] : peers.map((peer) => peerOf(peer, namespace))
-    return crossed(at, { direction, peers: sides, ports: portNeeds(ports), rule: {} })
+  const { from, ports } = kubernetesPolicyRules.ingress.read(raw)
+  return { peers: from, ports }
+}
+
+/** Throws FieldError where an address of the peer cannot be read; what else may be wrong is found later. */
+function readBlock(peer: unknown): void {
+  const block = isObject(peer) ? own(peer, 'ipBlock') : undefined
+  if (!isObject(block)) return
+  under('ipBlock', () => {
+    if (typeof block['cidr'] === 'string') under('cidr', () => asCidr(block['cidr']))
+    if (Array.isArray(block['except'])) each(block, 'except', asCidr)
   })
 }
 

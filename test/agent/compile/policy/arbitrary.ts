@@ -228,10 +228,9 @@ const slice: fc.Arbitrary<EndpointSlice> = fc
     ports: [{ name: 'p', protocol: 'TCP', port: portNumber(port) }],
     endpoints: addrs.map((addr) => ({
       addr,
+      pod: 0,
       state: endpointState(true, true, false),
-      nodeName: undefined,
-      zone: undefined,
-      hints: undefined,
+      ...{ nodeName: undefined, zone: undefined, hints: undefined },
     })),
   }))
 

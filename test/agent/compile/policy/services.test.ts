@@ -32,6 +32,7 @@ function slice(service: string, ...addrs: readonly string[]): EndpointSlice {
     ports: [{ name: 'p', protocol: 'TCP', port: parsePort(80) }],
     endpoints: addrs.map((addr) => ({
       addr: parseAddr(addr),
+      pod: 0,
       state: endpointState(true, true, false),
       nodeName: undefined,
       zone: undefined,

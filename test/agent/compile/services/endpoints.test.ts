@@ -81,6 +81,49 @@ describe('the same endpoint in two slices', () => {
   })
 })
 
+describe('an address of two pods', () => {
+  const [dying, living] = [{ pod: 'a' }, { pod: 'b' }]
+  test.each<[string, object, object, string]>([
+    ['is that of the ready one, though the other’s slice was written later', { ...dying, ...gone }, living, '1 | 1 | 1'],
+    ['is that of the one on its node', { ...dying, ...gone }, { ...living, node: 'n2' }, '1 |  | 1'],
+    ['serves as long as one of them does', { ...dying, ...leaving }, { ...living, ...gone }, '1 | 1 | 1'],
+    [
+      'is not that of a pod which is going while the other one stays',
+      { ...dying, ...leaving },
+      { ...living, ready: false, serving: true },
+      ' |  | 1',
+    ],
+    ['is ready where a slice does not say whose it is', leaving, living, '1 | 1 | 1'],
+    ['of two that are ready is that of the slice that was written last', { ...dying, node: 'n2' }, living, '1 |  | 1'],
+  ])('%s', (...[, later, earlier, wanted]) => {
+    expect(choose([[here(1, later)], [here(1, earlier)]], { versions: ['10', '9'] })).toBe(wanted)
+    expect(choose([[here(1, earlier)], [here(1, later)]], { versions: ['9', '10'] })).toBe(wanted)
+  })
+
+  test('is first asked about pod by pod: what a later slice says of the same pod goes before what an earlier one said', () => {
+    const slices = [[here(1, living)], [here(1, { ...dying, ...leaving })], [here(1, { ...living, ...gone })]]
+    const orders = [
+      [0, 1, 2],
+      [2, 1, 0],
+      [1, 0, 2],
+      [2, 0, 1],
+    ]
+    const versions = ['7', '8', '9']
+    for (const order of orders)
+      expect(
+        choose(
+          order.map((at) => slices[at] ?? []),
+          { versions: order.map((at) => versions[at]) },
+        ),
+      ).toBe('1 | 1 | 1')
+  })
+
+  test('is published by the living one as well', () => {
+    const [unpublished, published] = [{ ...dying, ...gone, node: 'n2' }, living]
+    expect(choose([[here(1, unpublished)], [here(1, published)]], { versions: ['10', '9'], publish: true })).toBe('1 | 1 | 1')
+  })
+})
+
 describe('hints', () => {
   const east = { forZones: ['east'] }
   const west = { forZones: ['west'] }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Endpoint slices: conditions, families, ports. Layer: test. */
 import { describe, expect, test } from 'vitest'
-import { formatAddr } from '#lib/base/ip.ts'
+import { formatAddr, parseAddr } from '#lib/base/ip.ts'
 import { rejectedText } from '#lib/base/result.ts'
 import { parseObject } from '#lib/kube/parse/parse-object.ts'
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
@@ -92,19 +92,41 @@ describe('is read', () => {
   })
 })
 
+describe('an endpoint is left out whose address', () => {
+  test.each([
+    ['x', 'must be an IP address'],
+    ['fd00::1', 'must be of family IPv4'],
+    ['127.0.0.1', 'must not be a loopback address'],
+    ['169.254.0.1', 'must not be a link-local address'],
+    ['0.0.0.0', 'must not be the unspecified address'],
+    ['0.1.2.3', 'must not be an address of 0.0.0.0/8, which no host has'],
+    ['224.1.2.3', 'must not be a multicast address'],
+    ['255.255.255.255', 'must not be the broadcast address'],
+  ])('is %s', (address, reason) => {
+    const manifest = { addressType: 'IPv4', endpoints: [{ addresses: [address] }, { addresses: ['10.0.0.1'] }] }
+    const parsed = parseObject(manifest, { kind: 'EndpointSlice', namespace: 'default', name: 'web-1' })
+    const rejected = [{ path: 'endpoints[0].addresses[0]', reason }]
+    expect(parsed).toMatchObject({ kind: 'ok', value: { endpoints: [{ addr: parseAddr('10.0.0.1') }] }, rejected })
+  })
+})
+
+test('endpoints of one pod are known by its id, or by its name where there is none', () => {
+  const [one, other] = [
+    { kind: 'Pod', name: 'web', uid: '1' },
+    { kind: 'Pod', name: 'web', uid: '2' },
+  ]
+  const targets = [one, one, other, { kind: 'Pod', name: 'web' }, { kind: 'Pod', name: 'web' }, undefined, { name: 7 }]
+  const endpoints = targets.map((targetRef, at) => ({ addresses: [`10.0.0.${at + 1}`], ...(targetRef && { targetRef }) }))
+  const value = parse({ ...slice('web-1'), endpoints })
+  const pods = 'kind' in value ? value.endpoints.map(({ pod }) => pod) : []
+  expect(pods.map((pod) => (pod === 0 ? 'unknown' : pods.indexOf(pod)))).toEqual([0, 0, 2, 3, 3, 'unknown', 'unknown'])
+})
+
 describe('is refused for', () => {
   test.each<[Manifest, string]>([
     [{}, 'addressType: is missing'],
     [{ addressType: 'IPv5' }, 'addressType: must be IPv4 or IPv6 or FQDN'],
     [{ addressType: 'IPv4', endpoints: [{}] }, 'endpoints[0].addresses: must have at least one'],
-    [
-      { addressType: 'IPv4', endpoints: [{ addresses: ['10.0.0.1'] }, { addresses: ['x'] }] },
-      'endpoints[1].addresses[0]: must be an IP address',
-    ],
-    [{ addressType: 'IPv6', endpoints: [{ addresses: ['10.0.0.1'] }] }, 'endpoints[0].addresses[0]: must be of family IPv6'],
-    [{ addressType: 'IPv4', endpoints: [{ addresses: ['127.0.0.1'] }] }, 'endpoints[0].addresses[0]: must not be a loopback address'],
-    [{ addressType: 'IPv6', endpoints: [{ addresses: ['fe80::1'] }] }, 'endpoints[0].addresses[0]: must not be a link-local address'],
-    [{ addressType: 'IPv6', endpoints: [{ addresses: ['::'] }] }, 'endpoints[0].addresses[0]: must not be the unspecified address'],
     [
       { addressType: 'IPv4', endpoints: [{ addresses: ['10.0.0.1'], conditions: { ready: 'yes' } }] },
       'endpoints[0].conditions.ready: must be true or false',

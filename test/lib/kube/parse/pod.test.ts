@@ -57,6 +57,27 @@ test('ports without a name are left out: no rule can look for them', () => {
   })
 })
 
+test('a name that a pod has twice in one protocol means the first port, as it does to Services', () => {
+  const spec = {
+    containers: [
+      { ports: [{ name: 'web', containerPort: 80 }] },
+      {
+        ports: [
+          { name: 'web', containerPort: 81 },
+          { name: 'web', containerPort: 82, protocol: 'UDP' },
+        ],
+      },
+    ],
+    initContainers: [{ restartPolicy: 'Always', ports: [{ name: 'web', containerPort: 83 }] }],
+  }
+  expect(model({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' }, spec })).toMatchObject({
+    ports: [
+      { name: 'web', protocol: 6, port: 80 },
+      { name: 'web', protocol: 17, port: 82 },
+    ],
+  })
+})
+
 test('an init container that ends has no named ports', () => {
   const initContainers = [
     { ports: [{ name: 'plain', containerPort: 90 }] },
@@ -111,9 +132,17 @@ test('a hand-written pod may say little', () => {
   })
 })
 
+test.each([
+  [{ podIP: 'x' }, 'status.podIP'],
+  [{ podIP: 'x', podIPs: [{ ip: 'x' }] }, 'status.podIPs[0].ip'],
+])('an address that cannot be read is none: %j', (status, path) => {
+  expect(parseObject({ status }, { kind: 'Pod', namespace: 'default', name: 'a' })).toMatchObject({
+    value: { podIPs: [] },
+    rejected: [{ path, reason: 'must be an IP address' }],
+  })
+})
+
 test.each<[Manifest, string, string]>([
-  [{ status: { podIP: 'x' } }, 'status.podIP', 'must be an IP address'],
-  [{ status: { podIPs: [{ ip: '10.0.0.1' }, { ip: 'x' }] } }, 'status.podIPs[1].ip', 'must be an IP address'],
   [{ status: { podIPs: [{}] } }, 'status.podIPs[0].ip', 'is missing'],
   [{ status: { podIPs: [{ ip: '10.0.0.1' }, { ip: '10.0.0.2' }] } }, 'status.podIPs', 'must be at most one of each family'],
   [{ status: { phase: 'Sleeping' } }, 'status.phase', 'must be Pending or Running or Succeeded or Failed or Unknown'],

@@ -87,7 +87,8 @@ describe('is used without', () => {
       },
       'spec.ports[1].protocol: SCTP is not supported',
     ],
-    ['a broken external address', { spec: { externalIPs: ['198.51.100.1', '010.0.0.1'] } }, 'spec.externalIPs[1]: must be an IP address'],
+    ['a broken external address', { spec: { externalIPs: ['198.51.100.1', '10.0.0'] } }, 'spec.externalIPs[1]: must be an IP address'],
+    ['an external address of a group', { spec: { externalIPs: ['232.1.2.3'] } }, 'spec.externalIPs[0]: must not be a multicast address'],
     ['an external loopback address', { spec: { externalIPs: ['127.0.0.1'] } }, 'spec.externalIPs[0]: must not be a loopback address'],
     [
       'a link-local ingress address',
@@ -193,8 +194,6 @@ describe('is refused whole for', () => {
     ],
     [service('web', { ports: [{ name: 'Web', port: 80 }] }), 'spec.ports[0].name: must be lower-case letters, digits and "-"'],
     [service('web', { clusterIPs: ['10.96.0.1', '10.96.0.2'] }), 'spec.clusterIPs: must be at most one of each family'],
-    [service('web', { clusterIPs: ['10.96.0'] }), 'spec.clusterIPs[0]: must be an IP address'],
-    [{ spec: { clusterIP: 'x', ports: [{ port: 80 }] } }, 'spec.clusterIP: must be an IP address'],
     [service('web', { spec: { externalTrafficPolicy: 'Some' } }), 'spec.externalTrafficPolicy: must be Cluster or Local'],
     [service('web', { spec: { ipFamilies: ['IPv5'] } }), 'spec.ipFamilies[0]: must be IPv4 or IPv6'],
     [service('web', { spec: { publishNotReadyAddresses: 'yes' } }), 'spec.publishNotReadyAddresses: must be true or false'],

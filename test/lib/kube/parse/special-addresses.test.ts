@@ -20,7 +20,9 @@ function refusal(text: string): string | undefined {
 const NONE = 'must not be the unspecified address'
 const LOOPBACK = 'must not be a loopback address'
 const LINK_LOCAL = 'must not be a link-local address'
-const MULTICAST = 'must not be a link-local multicast address'
+const MULTICAST = 'must not be a multicast address'
+const BROADCAST = 'must not be the broadcast address'
+const NO_HOST = 'must not be an address of 0.0.0.0/8, which no host has'
 
 test.each([
   ['0.0.0.0', NONE],
@@ -37,14 +39,23 @@ test.each([
   ['fe80::1', LINK_LOCAL],
   ['FEBF:1::', LINK_LOCAL],
   ['224.0.0.255', MULTICAST],
+  ['224.0.1.0', MULTICAST],
+  ['239.255.255.255', MULTICAST],
   ['ff02::', MULTICAST],
-  ['0.0.0.1', undefined],
+  ['ff01::', MULTICAST],
+  ['FFFE::1', MULTICAST],
+  ['255.255.255.255', BROADCAST],
+  ['0.0.0.1', NO_HOST],
+  ['0.255.0.0', NO_HOST],
+  ['1.0.0.0', undefined],
+  ['223.255.255.255', undefined],
+  ['240.0.0.1', undefined],
+  ['255.255.255.254', undefined],
   ['10.0.0.0', undefined],
   ['12.7.0.1', undefined],
   ['127::', undefined],
   ['128.0.0.0', undefined],
   ['169.253.255.255', undefined],
-  ['224.0.1.0', undefined],
   ['::2', undefined],
   ['::10', undefined],
   ['::1:0', undefined],
@@ -54,7 +65,8 @@ test.each([
   ['fe7f::', undefined],
   ['fec0::', undefined],
   ['fe8::', undefined],
-  ['ff01::', undefined],
+  ['feff::', undefined],
+  ['ff::', undefined],
   ['ff2::', undefined],
 ])('%s: %s, to the parser and to the schema', (text, reason) => {
   expect(refusal(text)).toBe(reason)

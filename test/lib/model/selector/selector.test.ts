@@ -2,6 +2,7 @@
 /** Selectors: what they select, how they are written, and what they need. Layer: test. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { matcherOf } from '#lib/model/selector/matcher.ts'
 import { needsOf } from '#lib/model/selector/needs.ts'
 import { formatSelector, parseSelector } from '#lib/model/selector/text.ts'
 import { ALL, and, equals, has, NONE_AT_ALL, not, or, selects, withPrefix } from '#lib/model/selector/selector.ts'
@@ -113,7 +114,7 @@ describe('what a selector needs', () => {
   })
 })
 
-const label = fc.constantFrom('a', 'b', 'in', 'k8s.io/x')
+const label = fc.constantFrom('a', 'b', 'in', 'k8s.io/x', 'netplane.io/namespace')
 const value = fc.constantFrom('', 'x', 'y', "'", '"', '日本')
 const leaf: fc.Arbitrary<Selector> = fc.oneof(
   fc.constant(ALL),
@@ -156,6 +157,16 @@ describe('any selector', () => {
           expect(present ? held !== undefined : absent ? held === undefined : false).toBe(true)
           if (values !== undefined) expect(values).toContain(held)
         }
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
+  test('made ready for many labels says the same of them', () => {
+    fc.assert(
+      fc.property(tree, fc.array(labels), (selector, all) => {
+        const matcher = matcherOf(selector)
+        for (const own of all) expect(matcher(own)).toBe(selects(selector, own))
       }),
       { numRuns: 1_000 },
     )

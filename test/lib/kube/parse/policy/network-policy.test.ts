@@ -58,7 +58,7 @@ describe('a bad one is closed, and says why', () => {
   test.each<[Manifest, string]>([
     [rule({ from: [{}] }), 'spec.ingress[0].from[0]: must have a podSelector, a namespaceSelector or an ipBlock'],
     [rule({ from: [{ podSelector: {}, ipBlock: { cidr: '10.0.0.0/8' } }] }), 'spec.ingress[0].from[0].ipBlock: must stand alone'],
-    [rule({ from: [{ ipBlock: { cidr: '10.0.0.1' } }] }), 'spec.ingress[0].from[0].ipBlock.cidr: must be an IP prefix, like 10.0.0.0/24'],
+    [rule({ from: [{ ipBlock: { except: [] } }] }), 'spec.ingress[0].from[0].ipBlock.cidr: is missing'],
     [
       rule({ from: [{ ipBlock: { cidr: '10.0.0.0/8', except: ['11.0.0.0/16'] } }] }),
       'spec.ingress[0].from[0].ipBlock.except: must be inside cidr',

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What an object costs grows with its size and not with the square of it: each field of each kind that policy is made
+ * of, four times as long. Layer: test. */
+import { describe, expect, test } from 'vitest'
+import { parseAddr } from '#lib/base/ip.ts'
+import { identify, parseObject } from '#lib/kube/parse/parse-object.ts'
+import { policyText } from '#lib/model/policy-text.ts'
+import type { KubeObject } from '#lib/model/snapshot.ts'
+import { Evaluator } from '#lib/policy/evaluate.ts'
+import { Store } from '#lib/store/store.ts'
+import { PolicyPipeline } from '#agent/compile/policy/policy-pipeline.ts'
+import { clusterPolicy, kubernetesPolicy, model, namespace, node, pod, v3 } from '../../../support/build.ts'
+import type { Manifest } from '../../../support/build.ts'
+import { FIELDS } from './growing-fields.ts'
+
+const ON = { node: 'n1', serviceAccount: 'web' }
+const WORLD: readonly KubeObject[] = [
+  node('n1', { addresses: ['192.0.2.1'] }),
+  namespace('shop', { team: 'x' }),
+  pod('shop/web', { ...ON, ips: ['10.0.0.1'], labels: { app: 'web', k0: 'v0' }, ports: [{ name: 'p0', port: 8080 }] }),
+  pod('shop/db', { ...ON, ips: ['10.0.0.2'], labels: { app: 'db', k1: 'v1' }, ports: [{ name: 'p1', port: 8081 }] }),
+  pod('shop/far', { node: 'n2', ips: ['10.0.0.3'], labels: { app: 'far' } }),
+  v3('HostEndpoint', 'eth0', { node: 'n1', interfaceName: 'eth0', expectedIPs: ['192.0.2.1'] }),
+  kubernetesPolicy('shop/names', { ingress: [{ ports: [{ port: 'p0' }, { port: 'p1' }] }], egress: [{ ports: [{ port: 'p1' }] }] }),
+  clusterPolicy('near', { ingress: [{ action: 'Accept', from: [{ namespaces: { matchLabels: { team: 'x' } } }] }] }),
+].map(model)
+
+const PACKET = { src: parseAddr('10.0.0.3'), dst: parseAddr('10.0.0.1'), protocol: 6, sport: 40_000, dport: 443, icmp: undefined }
+
+/** The ms that it takes to read, to put beside the others, to explain, to remove, and to start with. */
+function costOf(manifest: Manifest): number {
+  const text = JSON.stringify(manifest)
+  const store = new Store({ sources: ['test'] })
+  const sink = store.sink('test')
+  sink.apply(WORLD.map((object) => ({ kind: 'upsert', object })))
+  sink.synced()
+  const pipeline = new PolicyPipeline('n1')
+  pipeline.all(store.snapshot)
+  store.takeChanges()
+  const { user, system } = process.threadCpuUsage()
+  const object = read(text)
+  sink.apply([{ kind: 'upsert', object }])
+  pipeline.changes(store.takeChanges(), store.snapshot)
+  new PolicyPipeline('n1').all(store.snapshot)
+  if ('subject' in object) policyText(object)
+  explain(store)
+  sink.apply([{ kind: 'delete', ref: object }])
+  pipeline.changes(store.takeChanges(), store.snapshot)
+  const after = process.threadCpuUsage()
+  return (after.user + after.system - user - system) / 1000
+}
+
+function read(text: string): KubeObject {
+  const raw: unknown = JSON.parse(text)
+  const identified = identify(raw)
+  if (identified.kind !== 'ours') throw new Error(JSON.stringify(identified))
+  const parsed = parseObject(raw, identified.ref)
+  if (parsed.kind === 'rejected') throw new Error(JSON.stringify(parsed.rejected.slice(0, 3)))
+  return parsed.value
+}
+
+function explain({ snapshot }: Store): void {
+  const evaluator = new Evaluator(snapshot)
+  for (const [own, direction] of [['shop/web', 'ingress'] as const, ['shop/far', 'egress'] as const]) {
+    const asked = snapshot.pods.get(own)
+    if (asked !== undefined) evaluator.pod(asked, PACKET, { direction })
+  }
+}
+
+/** A square would be sixteen times. What is as quick as this is no matter. */
+const MOST_TIMES = 11
+const QUICK_MS = 40
+
+describe.each(Object.entries(FIELDS))('%s', (_kind, fields) => {
+  test.each(Object.entries(fields))('%s', { timeout: 120_000 }, (what, { of, size = 600 }) => {
+    const tries: string[] = []
+    for (let attempt = 0; attempt < 3; attempt++) {
+      const [once, fourTimes] = [costOf(of(size)), costOf(of(4 * size))]
+      tries.push(`${once.toFixed(0)} ms, then ${fourTimes.toFixed(0)} ms`)
+      if (fourTimes < Math.max(QUICK_MS, MOST_TIMES * once)) {
+        if (process.env['GROWTH'] !== undefined) console.log(`${what}: ${tries.join('; ')}`)
+        return
+      }
+    }
+    expect(tries).toEqual(`less than ${MOST_TIMES} times as much`)
+  })
+})

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What a policy asks of prefixes within one another multiplies: it is not made, and its namespace alone is closed.
+ * Layer: test. */
+import { expect, test } from 'vitest'
+import { parseAddr } from '#lib/base/ip.ts'
+import { PolicyPipeline } from '#agent/compile/policy/policy-pipeline.ts'
+import { judgeByTables } from '#agent/policy/judge.ts'
+import { PolicyTables } from '#agent/policy/table-rows.ts'
+import { kubernetesPolicy, pod, storeOf } from '../../../../support/build.ts'
+import type { Manifest } from '../../../../support/build.ts'
+
+const RULES = 8000
+/** Each asks whether an address is in 10.0.0.0/9, and whether it is at one place within. */
+const nested = (count: number): Manifest =>
+  kubernetesPolicy('noisy/p', {
+    ingress: [
+      {
+        from: Array.from({ length: count }, (_, at) => ({
+          ipBlock: { cidr: '10.0.0.0/8', except: ['10.0.0.0/9', `10.${at >> 8}.${at & 255}.0/24`] },
+        })),
+      },
+    ],
+  })
+const WORLD = [
+  pod('noisy/a', { node: 'n1', ips: ['192.0.2.1'] }),
+  pod('quiet/b', { node: 'n1', ips: ['192.0.2.2'] }),
+  kubernetesPolicy('quiet/p', { ingress: [{ from: [{ ipBlock: { cidr: '10.128.0.0/9' } }] }] }),
+]
+
+test('a policy whose prefixes are within one another closes its namespace before it takes the memory', () => {
+  const store = storeOf(WORLD)
+  const pipeline = new PolicyPipeline('n1')
+  const tables = new PolicyTables()
+  tables.apply(pipeline.all(store.snapshot))
+  store.takeChanges()
+  const put = (manifest: Manifest): void => {
+    const changed = storeOf([manifest])
+    store.sink('test').apply([...changed.snapshot.policies.values()].map((object) => ({ kind: 'upsert', object })))
+    tables.apply(pipeline.changes(store.takeChanges(), store.snapshot))
+  }
+  const verdict = (dst: string, src: string): string => {
+    const packet = { src: parseAddr(src), dst: parseAddr(dst), protocol: 6, sport: 40_000, dport: 80, icmp: undefined }
+    return judgeByTables(tables, packet, { direction: 'ingress' }).action
+  }
+  const all = (): readonly string[] => [
+    verdict('192.0.2.1', '10.200.0.1'),
+    verdict('192.0.2.1', '10.1.0.1'),
+    verdict('192.0.2.2', '10.200.0.1'),
+    verdict('192.0.2.2', '10.1.0.1'),
+  ]
+  put(nested(100))
+  expect([all(), pipeline.noRoom]).toEqual([['allow', 'deny', 'allow', 'deny'], []])
+  const { user } = process.threadCpuUsage()
+  put(nested(RULES))
+  expect((process.threadCpuUsage().user - user) / 1000).toBeLessThan(3000)
+  expect(pipeline.noRoom).toMatchObject([{ namespace: 'noisy', policies: ['KubernetesNetworkPolicy/noisy/p'] }])
+  expect(all()).toEqual(['deny', 'deny', 'allow', 'deny'])
+  expect(pipeline.size.identities).toBeLessThan(100)
+  put(nested(10))
+  expect([all(), pipeline.noRoom]).toEqual([['allow', 'deny', 'allow', 'deny'], []])
+})
