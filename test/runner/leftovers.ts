@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What killed runs of tests have left on the machine: cgroups without processes, and temporary folders. Layer: test. */
+/** What killed runs of tests have left on the machine: cgroups without processes, and temporary folders.
+ * Layer: test. */
 import { globSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
