@@ -27,7 +27,7 @@ import { LoopbackCluster } from '../../testkit/kubernetes/loopback-cluster.ts'
 import { isDefinition, manifest } from '../../testkit/kubernetes/manifest.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { kubernetesPrograms } from '../../testkit/kubernetes/build/programs.ts'
-import { ADDRESSES, MAPPED, NO_ADDRESSES, NO_PREFIXES, PREFIXES } from '../support/address-texts.ts'
+import { ADDRESSES, NO_ADDRESSES, NO_PREFIXES, OLD_ADDRESSES, OLD_PREFIXES, PREFIXES } from '../support/address-texts.ts'
 import { spoilt, valueOf } from '../support/from-schema.ts'
 import { addressEdges, edgesOf, type Beside } from '../support/schema-edges.ts'
 
@@ -181,11 +181,15 @@ describe.each(ALL.map((resource) => [resource.kind, resource] as const))('%s', (
   })
 })
 
-const TEXTS = [...ADDRESSES, ...MAPPED, ...NO_ADDRESSES, ...PREFIXES, ...NO_PREFIXES]
+const TEXTS = [...ADDRESSES, ...NO_ADDRESSES, ...PREFIXES, ...NO_PREFIXES]
 const WITH_ADDRESSES = [...ALL, ...OPERATOR_RESOURCES].flatMap((resource) => {
-  const edges = addressEdges(resource.spec, TEXTS, [...BESIDE, ...(BESIDE_IN[resource.kind] ?? [])])
+  const edges = addressEdgesOf(resource, TEXTS)
   return edges.length === 0 ? [] : [{ kind: resource.kind, resource, edges }]
 })
+
+function addressEdgesOf({ kind, spec }: Resource, texts: readonly string[]) {
+  return addressEdges(spec, texts, [...BESIDE, ...(BESIDE_IN[kind] ?? [])])
+}
 
 test('kinds with addresses and prefixes are found by their schemas', () => {
   expect(WITH_ADDRESSES.map(({ kind, edges }) => `${kind} ${edges.length / TEXTS.length}`)).toEqual([
@@ -209,6 +213,14 @@ test.each(WITH_ADDRESSES)(
     expect(wrong).toEqual([])
   },
 )
+
+// agents read them where they were stored before there was a schema
+test.each(WITH_ADDRESSES)('$kind: no field takes an address or a prefix in an old form', async ({ resource }) => {
+  const taken: string[] = []
+  for (const { path, value } of addressEdgesOf(resource, [...OLD_ADDRESSES, ...OLD_PREFIXES]))
+    if ((await refusal(objectOf(resource, value))) === undefined) taken.push(`${path}: ${JSON.stringify(value)}`)
+  expect(taken).toEqual([])
+})
 
 const RULE = { action: 'Allow' }
 const REFUSED: readonly (readonly [kind: string, spec: object, says: readonly string[]])[] = [

@@ -21,17 +21,22 @@ export const MAPPED: readonly string[] = [
   ...['0:0:0:0:0:ffff::', '0:0:0:0:0:ffff::5', '0:0:0:0:0:ffff:5::'],
 ]
 
+/** Read where they are stored, and taken nowhere where they are written now. */
+export const OLD_ADDRESSES: readonly string[] = [...MAPPED, '010.0.0.1', '::01.2.3.4', '::00001']
+
 /** No addresses, though some programs take them for one. */
 export const NO_ADDRESSES: readonly string[] = [
-  ...['010.0.0.1', '1.2.3', '256.0.0.1', '1.2.3.4.5', 'fe80::1%eth0', ':::', '1::2::3', '::1.2.3', '::01.2.3.4', '1.2.3.4::'],
+  ...['1.2.3', '256.0.0.1', '1.2.3.4.5', 'fe80::1%eth0', ':::', '1::2::3', '::1.2.3', '1.2.3.4::'],
   ...['1:2:3:4:5:6:7:1.2.3.4', '0:0:0:0:0:0:0:0:0', '::12345', ' ::1', '::1 ', '[::1]'],
 ]
 
 const ANY_LENGTH = ['0.0.0.0/0', '10.0.0.1/8', '::/0', '::/96', 'fd00::1/64', '64:ff9b::0.0.0.0/96', '0:0:0:0:ffff:0:0:0/80']
-const NO_LENGTH = ['10.0.0.0/33', '10.0.0.0/08', '10.0.0.0/', '10.0.0.0/-1', '10.0.0.0/8/8', '/8', '::/129', '::ffff:0:0/96']
+const OLD_LENGTH = ['10.0.0.0/08', '::ffff:0:0/96']
+const NO_LENGTH = ['10.0.0.0/33', '10.0.0.0/', '10.0.0.0/-1', '10.0.0.0/8/8', '/8', '::/129']
 
 export const PREFIXES: readonly string[] = [...ADDRESSES.map(whole), ...ANY_LENGTH]
-export const NO_PREFIXES: readonly string[] = [...[...MAPPED, ...NO_ADDRESSES].map(whole), ...NO_LENGTH]
+export const OLD_PREFIXES: readonly string[] = [...OLD_ADDRESSES.map(whole), ...OLD_LENGTH]
+export const NO_PREFIXES: readonly string[] = [...NO_ADDRESSES.map(whole), ...NO_LENGTH]
 
 function whole(address: string): string {
   return `${address}/${address.includes(':') ? 128 : 32}`

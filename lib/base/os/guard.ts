@@ -3,7 +3,7 @@
  * who has said nothing gives way first. Layer: lib/base. */
 import type { Socket } from 'node:net'
 import { systemClock, type Clock } from '../clock.ts'
-import { Pace } from '../pace.ts'
+import { Pace } from '../time/pace.ts'
 
 export interface GuardLimits {
   /** connections of all together */

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { formatAddr, formatCidr, isV4, tryParseAddr, tryParseCidr } from '#lib/base/ip.ts'
 import { tryParseStoredAddr, tryParseStoredCidr } from '#lib/base/stored-ip.ts'
+import { NO_ADDRESSES, NO_PREFIXES, OLD_ADDRESSES, OLD_PREFIXES } from '../../support/address-texts.ts'
 
 describe('an address', () => {
   test.each([
@@ -71,6 +72,13 @@ describe('a prefix', () => {
   ])('%j is none', (text) => {
     expect(tryParseStoredCidr(text)).toBeUndefined()
   })
+})
+
+test('what has an old form is read here, and not where it is written now', () => {
+  expect(OLD_ADDRESSES.filter((text) => tryParseStoredAddr(text) === undefined || tryParseAddr(text) !== undefined)).toEqual([])
+  expect(OLD_PREFIXES.filter((text) => tryParseStoredCidr(text) === undefined || tryParseCidr(text) !== undefined)).toEqual([])
+  expect(NO_ADDRESSES.filter((text) => tryParseStoredAddr(text) !== undefined)).toEqual([])
+  expect(NO_PREFIXES.filter((text) => tryParseStoredCidr(text) !== undefined)).toEqual([])
 })
 
 test('zeros in front of a number change nothing', () => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from 'vitest'
-import { Pace } from '#lib/base/pace.ts'
+import { Pace } from '#lib/base/time/pace.ts'
 
 test('each has its burst, then waits for its turn, and is refused when that is too far away', () => {
   const pace = new Pace({ perSecond: 10, burst: 2 })
