@@ -9,7 +9,7 @@ import { endKeptFlows } from '../dataplane/kube-proxy/kept-flows.ts'
 import { endPortRedirects } from '../dataplane/kube-proxy/port-redirects.ts'
 import { Pins } from '../dataplane/pins.ts'
 import { takeLock } from '../run/lock.ts'
-import { cniFoldersFile, cniReadyFile, cniSocket, dropLastGood, lockPath, sysctlFile } from '../run/state-files.ts'
+import { cniFoldersFile, dropLastGood, leftFiles, lockPath, sysctlFile } from '../run/state-files.ts'
 
 export interface CleanupCommand {
   readonly pinDir: string
@@ -55,8 +55,7 @@ async function cleanUp(command: CleanupCommand): Promise<CleanupReport> {
 function withoutCni({ stateDir, keepDir }: CleanupCommand): Pick<CleanupReport, 'removed' | 'failed'> {
   try {
     const removed = removeInstalled(cniFoldersFile(keepDir))
-    const socket = cniSocket(stateDir)
-    for (const path of [socket, cniReadyFile(socket)]) rmSync(path, { force: true })
+    for (const path of leftFiles(stateDir)) rmSync(path, { force: true })
     return { removed: removed.map((path) => `file ${path}`), failed: [] }
   } catch (thrown) {
     return { removed: [], failed: [`cni: ${errorText(thrown)}`] }

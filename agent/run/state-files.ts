@@ -44,6 +44,12 @@ export function cniReadyFile(socket: string): string {
   return `${socket}.ready`
 }
 
+/** What an agent that was killed leaves there, or one that ended for the next. */
+export function leftFiles(stateDir: string): readonly string[] {
+  const socket = cniSocket(stateDir)
+  return [socket, cniReadyFile(socket), flowSocket(stateDir), savedFlows(stateDir)]
+}
+
 /** Where runtimes' files were put. */
 export function cniFoldersFile(keepDir: string): string {
   return join(keepDir, 'cni-folders.json')
