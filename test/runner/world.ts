@@ -2,8 +2,10 @@
 /** A run of tests has the machine to itself, and a world that ends with it: its own tree of processes, its own folders
  * in /run where labs and clusters keep what they have, and a folder for temporary files. Root. Layer: test. */
 import { spawn } from 'node:child_process'
-import { readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, rmSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { systemClock } from '#lib/base/clock.ts'
+import { beginOf, endRun, holderOf, nameOf, removeLock, Waiting } from './world/lock.ts'
 
 export interface WorldOptions {
   /** of the one run that a machine has at a time; holds the name of that run while it goes on */
@@ -17,6 +19,7 @@ const WORLD = 'NETPLANE_TEST_WORLD'
 /** Another run has the lock; `flock` says so. */
 const TAKEN = 75
 const LOOK_MS = 1000
+const GONE_MS = 10_000
 /** What labs, clusters and agents keep there has fixed names. */
 const FOLDERS = ['/run/netns', '/run/netplane', '/run/netplane-lab', '/run/containerd']
 /** "$1" the lock, "$2" the name of this run, then the command. The shell stays, as the first process of its world: it
@@ -37,24 +40,35 @@ export function isInOwnWorld(): boolean {
  * that ends, and with the one that has started it. */
 export async function inOwnWorld(command: readonly string[], options: WorldOptions = {}): Promise<number> {
   const { lock = '/run/lock/netplane-test', waitMs = 30 * 60_000, print = console.log } = options
-  const folder = `/tmp/np.${process.pid}`
-  const end = performance.now() + waitMs
+  const [folder, parent] = [temporaryFolder(process.pid), process.ppid]
+  const waiting = new Waiting({ waitMs, goneMs: GONE_MS })
+  mkdirSync(dirname(lock), { recursive: true })
   try {
-    let told = ''
-    for (;;) {
-      const code = await spawned(worldCommand(command, lock), folder)
+    while (process.ppid === parent) {
+      const code = await spawned(worldCommand(command, lock), folder, parent)
       if (code !== TAKEN) return code
       const holder = holderOf(lock)
-      // one that has just taken the lock has yet to write its name
-      const isGone = !holder.lives && holder.name === told
-      if (isGone || performance.now() > end) endHolder(lock, holder, print)
-      else if (holder.name !== told) print(`waits for another run of the tests: ${holder.name}`)
-      told = holder.name
+      const { step, isNew } = waiting.next(holder, performance.now())
+      const name = holder.name || 'one without a name'
+      if (step === 'end') {
+        print(`ends another run of the tests: ${name}`)
+        endRun(holder)
+      } else if (step === 'remove') {
+        print(`goes on without another run of the tests, which is gone: ${name}`)
+        removeLock(lock)
+      } else if (isNew) print(`waits for another run of the tests: ${name}`)
       await systemClock.sleep(LOOK_MS, new AbortController().signal)
     }
+    // whoever has started it is gone
+    return 1
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** Also apart from that of a run in another tree of processes, where numbers begin again. */
+function temporaryFolder(pid: number): string {
+  return `/tmp/np.${pid}.${beginOf(pid) ?? 0}`
 }
 
 function worldCommand(command: readonly string[], lock: string): readonly string[] {
@@ -65,11 +79,11 @@ function worldCommand(command: readonly string[], lock: string): readonly string
   ]
 }
 
-function spawned(line: readonly string[], folder: string): Promise<number> {
+/** Ends with the parent of this process. */
+function spawned(line: readonly string[], folder: string, parent: number): Promise<number> {
   const [file = '', ...args] = line
   return new Promise((resolve, reject) => {
     const child = spawn(file, args, { stdio: 'inherit', env: { ...process.env, TMPDIR: folder, [WORLD]: 'own' } })
-    const parent = process.ppid
     const orphaned = setInterval(() => {
       if (process.ppid !== parent) child.kill('SIGKILL')
     }, LOOK_MS)
@@ -79,40 +93,4 @@ function spawned(line: readonly string[], folder: string): Promise<number> {
       resolve(code ?? 1)
     })
   })
-}
-
-interface Holder {
-  readonly name: string
-  readonly pid: number
-  /** the process that the lock names, and not a later one with its number */
-  readonly lives: boolean
-}
-
-/** "process 123, which began at 4567": in ticks since the machine came up */
-function nameOf(pid: number): string {
-  return `process ${pid}, which began at ${beginOf(pid) ?? 0}`
-}
-
-function holderOf(lock: string): Holder {
-  const name = readFileSync(lock, 'utf8')
-  const pid = Number(/^process (\d+)/.exec(name)?.[1] ?? 0)
-  return { name, pid, lives: pid > 0 && name === nameOf(pid) }
-}
-
-/** undefined: there is none. */
-function beginOf(pid: number): number | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // the name before may have spaces and brackets
-    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19])
-  } catch {
-    return undefined
-  }
-}
-
-/** Whatever still has the lock then does so without being a run. */
-function endHolder(lock: string, { name, pid, lives }: Holder, print: (line: string) => void): void {
-  print(lives ? `ends another run of the tests: ${name}` : `goes on without ${name}, which is gone`)
-  if (lives) process.kill(pid, 'SIGKILL')
-  rmSync(lock, { force: true })
 }
