@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Runs of tests in worlds of their own, one at a time. Root. Layer: test. */
-import { spawn, type ChildProcess } from 'node:child_process'
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { quote } from '../../lab/network/node-root.ts'
 import { HANG_MS } from '../../testkit/base/hang.ts'
 import { inOwnWorld } from '../runner/world.ts'
 
@@ -90,4 +91,22 @@ test('a run ends the one before when that takes too long', async () => {
   expect(await inOwnWorld(['true'], { lock, waitMs: 0, print })).toBe(0)
   expect(said).toEqual([expect.stringContaining(`ends another run of the tests: process ${String(other.pid)}`)])
   await expect.poll(sleepers, { timeout: HANG_MS }).toEqual([])
+})
+
+test('a run in a chroot has its own folders as well, and leaves no mount in it', () => {
+  const root = join(folder, 'root')
+  const inside = ['unshare --mount true', '[ -z "$(ls -A /run/netns)" ]', 'touch /run/netns/x', '[ "$PWD" = /work ]']
+  const code = `import { inOwnWorld } from './test/runner/world.ts'
+    process.exit(await inOwnWorld(['sh', '-c', ${JSON.stringify(inside.join(' && '))}], { lock: '/run/lock' }))`
+  // this tree is at /work; the root is no mount
+  const steps = `
+    for dir in usr etc proc sys dev; do mkdir -p ${root}/$dir; mount --rbind /$dir ${root}/$dir; done
+    for link in bin lib lib64 sbin; do ln -s usr/$link ${root}/$link; done
+    mkdir ${root}/tmp ${root}/run ${root}/work ${root}/node
+    mount --rbind ${process.cwd()} ${root}/work
+    mount --rbind ${dirname(process.execPath)} ${root}/node
+    before=$(wc -l < /proc/self/mountinfo)
+    chroot ${root} sh -c 'cd /work && exec "$@"' sh /node/node --conditions=source --input-type=module-typescript --eval ${quote(code)}
+    [ "$before" = "$(wc -l < /proc/self/mountinfo)" ] && [ -z "$(ls -A ${root}/run/netns)" ]`
+  expect(spawnSync('unshare', ['--mount', '--propagation', 'shared', 'sh', '-ec', steps], { stdio: 'inherit' }).status).toBe(0)
 })

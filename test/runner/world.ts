@@ -26,10 +26,18 @@ const FOLDERS = ['/run/netns', '/run/netplane', '/run/netplane-lab', '/run/conta
  * waits for processes that have lost their parents. */
 const SCRIPT = `
 printf '%s' "$2" > "$1"; shift 2
+mount -t proc proc /proc || exit 1
 mkdir -p "$TMPDIR" || exit 1
 for folder in ${FOLDERS.join(' ')}; do mkdir -p "$folder" && mount -t tmpfs tmpfs "$folder" || exit 1; done
 "$@"
 exit $?`
+/** Runs "$@" where no mount gets out. The root of a chroot is a folder, of which neither this nor what tests run
+ * (`unshare --mount`) can be said. There it becomes a mount, in a place that nobody else sees. */
+const APART = `
+mount --make-rslave / 2>/dev/null && exec "$@"
+mount --make-private /proc && mount -t tmpfs tmpfs /proc && mkdir /proc/root || exit 1
+mount --rbind / /proc/root && mount --make-rprivate /proc/root || exit 1
+exec chroot /proc/root sh -c 'cd "$1" && shift && exec "$@"' sh "$PWD" "$@"`
 
 /** This process is in a world already. */
 export function isInOwnWorld(): boolean {
@@ -74,8 +82,8 @@ function temporaryFolder(pid: number): string {
 function worldCommand(command: readonly string[], lock: string): readonly string[] {
   return [
     ...['setpriv', '--pdeathsig', 'KILL', 'flock', '--no-fork', '--nonblock', '--conflict-exit-code', String(TAKEN), lock],
-    ...['unshare', '--mount', '--propagation', 'slave', '--pid', '--fork', '--kill-child=SIGKILL', '--mount-proc'],
-    ...['sh', '-c', SCRIPT, 'world', lock, nameOf(process.pid), ...command],
+    ...['unshare', '--mount', '--propagation', 'unchanged', '--pid', '--fork', '--kill-child=SIGKILL'],
+    ...['sh', '-c', APART, 'apart', 'sh', '-c', SCRIPT, 'world', lock, nameOf(process.pid), ...command],
   ]
 }
 
