@@ -21,8 +21,16 @@ const OF_INTERFACE = /^net\/ipv[46]\/conf\/(?!(all|default)\/)/
 export const FORWARDING_V6 = 'net/ipv6/conf/all/forwarding'
 const ACCEPT_RA = /\/accept_ra$/
 
-/** undefined: as it was before an agent set it. `insteadOf`: where it has another value it is left alone. */
-export type Wanted = string | undefined | { readonly value: string; readonly insteadOf: string }
+/** undefined: as it was before an agent set it. */
+export type Wanted = string | undefined | WantedInstead
+
+export interface WantedInstead {
+  readonly value: string
+  /** where it has another value it is left alone */
+  readonly insteadOf: string
+  /** the path of one of which it makes good what comes with it: nothing, where that was so before an agent came */
+  readonly because: string
+}
 
 /** The kernel goes by the larger one of this and the interface's own: what is to be off for one interface has to be
  * off here. */
@@ -92,7 +100,7 @@ export class Sysctls implements ReconcileStep {
     try {
       if (wanted === undefined) return readSaved(this.#stateFile).has(path)
       const value = readFileSync(join(this.#root, path), 'utf8').trim()
-      return typeof wanted === 'string' ? value !== wanted : value === wanted.insteadOf
+      return typeof wanted === 'string' ? value !== wanted : this.#isToChange(value, wanted)
     } catch (thrown) {
       return !this.#isOfGone(path, thrown) // the next pass says why
     }
@@ -122,7 +130,17 @@ export class Sysctls implements ReconcileStep {
     if (wanted === undefined) return this.#putBack(path)
     if (typeof wanted === 'string') return this.#set(path, wanted)
     const value = readFileSync(join(this.#root, path), 'utf8').trim()
-    return value === wanted.insteadOf && this.#set(path, wanted.value)
+    return this.#isToChange(value, wanted) && this.#set(path, wanted.value)
+  }
+
+  #isToChange(value: string, { insteadOf, because }: WantedInstead): boolean {
+    return value === insteadOf && this.#isByAgent(because)
+  }
+
+  /** An agent has set it, or is about to. */
+  #isByAgent(path: string): boolean {
+    if (readSaved(this.#stateFile).has(path)) return true
+    return readFileSync(join(this.#root, path), 'utf8').trim() !== this.#desired.get(path)
   }
 
   /** Nothing happens where no agent has set it. */

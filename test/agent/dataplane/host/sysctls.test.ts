@@ -108,7 +108,7 @@ describe('sysctls', () => {
       writeFileSync(join(folder, 'sys', path), `${value}\n`)
     }
     const now = (): string => paths.map((path) => readFileSync(join(folder, 'sys', path), 'utf8').trim()).join(' ')
-    const raised = Object.fromEntries(accepts.map((path) => [path, { value: '2', insteadOf: '1' }]))
+    const raised = Object.fromEntries(accepts.map((path) => [path, { value: '2', insteadOf: '1', because: forwarding }]))
 
     beforeEach(() => {
       paths.forEach((path, at) => {
@@ -134,6 +134,19 @@ describe('sysctls', () => {
       expect(outcome.failures.map(({ item }) => item)).toEqual([accepts[1]])
       put(accepts[1] ?? '', '1')
       expect([now(), sysctls.apply().done, now()]).toEqual(['0 2 1 0 2', 2, '1 2 2 0 2'])
+    })
+
+    test('change nothing where the node did before: it took the word of no router', () => {
+      put(forwarding, '1')
+      const { sysctls, outcome } = apply({ [forwarding]: '1', ...raised })
+      sysctls.lookAtAll()
+      expect([outcome, sysctls.check(), now()]).toEqual([{ done: 0, failures: [] }, [], '1 1 1 0 2'])
+    })
+
+    test('hold for a device that comes after an agent has set them, and for the next agent', () => {
+      apply({ [forwarding]: '1', ...raised })
+      put(accepts[1] ?? '', '1')
+      expect([apply({ [forwarding]: '1', ...raised }).outcome.done, now()]).toEqual([1, '1 2 2 0 2'])
     })
 
     test('are as they were once no pod needs them, unless no agent has set them', () => {
