@@ -20,8 +20,9 @@ export interface Asked {
 const MOST_BYTES = 16 * 1024
 /** Until a page is made, and then until the client has taken it. */
 const ANSWER_MS = 5000
-/** For what was on its way when the answer left: an unread rest would end the connection before the answer is read. */
-const LINGER_MS = 500
+/** For what was on its way when the answer left: an unread rest would end the connection before the answer is read. And
+ * for the answer, which the kernel has yet to bring to a client that is far away. Who lingers gives way. */
+const LINGER_MS = 2000
 const LINGER_BYTES = 64 * 1024
 const PHRASES = new Map([
   [200, 'OK'],

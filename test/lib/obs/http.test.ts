@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import { Guard } from '#lib/base/os/guard.ts'
 import { PageServer, type Page } from '#lib/obs/http.ts'
+import { FakeClock } from '../../support/fakes/fake-clock.ts'
 
 const HOST = '127.0.0.1'
 
@@ -118,6 +121,20 @@ describe('clients of the page server cannot keep each other out', () => {
       socket.it.end('GET http://node/fine?a HTTP/1.0\n\n')
       expect(await said(socket.it, 4000)).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\nfine\n$/)
     }))
+})
+
+test('a client far away, to which a long page takes more than a second, gets all of it', async () => {
+  const clock = new FakeClock()
+  const guard = new Guard({ most: 8, perPeer: 8, perSecond: 100, sayMs: 2000 }, clock)
+  const pages = { '/long': (): Page => ({ status: 200, type: 'text/plain', body: 'x'.repeat(500_000) }) }
+  await using server = new PageServer({ host: HOST, port: 0, guard, pages, onError: () => undefined })
+  using socket = closing(await connected(`http://${HOST}:${await server.start()}`, 'GET /long HTTP/1.1\r\n\r\n'))
+  await once(socket.it, 'readable')
+  // the kernel has all of it by then
+  await sleep(200)
+  clock.advance(1500)
+  await sleep(50)
+  expect((await said(socket.it, 4000)).length).toBeGreaterThan(500_000)
 })
 
 test('a page that takes long to make is told again for a while', async () => {
