@@ -232,7 +232,9 @@ export class Plugin {
       else await this.#turn(attachment, () => this.#remove(attachment, { path, until })).catch((thrown: unknown) => failed.push(thrown))
     }
     // what no file here says any more: a runtime that has lost its state lists none of it
-    await addresses.collectDelegated(request, [...valid, ...this.#adding.sandboxes]).catch((thrown: unknown) => failed.push(thrown))
+    const left = attachments.all().filter(({ containerId, ifname }) => !keep.has(`${containerId} ${ifname}`))
+    const stays = [...valid, ...this.#adding.sandboxes, ...left]
+    await addresses.collectDelegated(request, stays).catch((thrown: unknown) => failed.push(thrown))
     const ids = new Set(valid.map(({ containerId }) => containerId))
     for (const id of attachments.unreadable()) if (!ids.has(id)) attachments.forgetUnreadable(id)
     // before the sync every address would look unused; garbage collection runs once a minute anyway

@@ -223,6 +223,19 @@ describe('what another plugin has given', () => {
     of.addresses.stuck = new Error('ipam is busy')
     expect(refusalOf(await of.call('GC', { pod: 'x' }, { ...OTHER, 'cni.dev/valid-attachments': [] }))).toBe('11: ipam is busy')
   })
+
+  test('GC leaves it to a sandbox that is still there', async () => {
+    for (const pod of ['a', 'b']) await of.add({ pod }, OTHER)
+    const slow = Promise.withResolvers<undefined>()
+    of.addresses.gate = slow.promise
+    const collected = of.call('GC', { pod: 'x' }, { ...OTHER, 'cni.dev/valid-attachments': [] })
+    await settle()
+    of.clock.advance(5000)
+    slow.resolve(undefined)
+    expect(refusalOf(await collected)).toBe('11: not all addresses of another plugin are given back yet')
+    expect(of.journal.at(-1)).toBe('collect by host-local, but b-1')
+    expect(of.left()).toMatchObject({ saved: ['b-1.json'], held: ['b-1'] })
+  })
 })
 
 test('STATUS says why no pod can be served, and logs each answer once', async () => {
