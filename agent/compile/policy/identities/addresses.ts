@@ -18,6 +18,8 @@ import type { EndpointProfile } from './endpoint-profiles.ts'
 const WHOLE = 128
 const V4_KEY = prefixKey(ANY_V4, 96)
 const NO_ATOMS: readonly LivePredicate[] = []
+/** Predicates times addresses and prefixes: each of these has a predicate once for each prefix around it, at most. */
+const WORTH_WEIGHING = 32_768
 
 interface Known {
   /** endpoints that have the address; one twice counts twice */
@@ -146,17 +148,18 @@ export class Addresses {
   }
 
   /** Predicates of all identities that {@link settle} would look for: those of prefixes, and of addresses, alike ones
-   * once. Prefixes within those of many predicates have all of these. */
-  weigh(): number {
+   * once. Prefixes within those of many predicates have all of these. Nothing where they cannot be many. */
+  weigh(): AlikeLists {
     this.#gone.takeOut()
     this.#spread()
     const alike = new AlikeLists()
+    if (this.identities.predicates * (this.#dirtyPrefixes.size + this.#dirtyEnds.size) < WORTH_WEIGHING) return alike
     for (const key of this.#dirtyPrefixes) {
       const prefix = this.#prefixes.get(key)
       if (prefix !== undefined) alike.add(this.#listsAround(prefix.cidr.addr, depthOf(prefix.cidr)))
     }
     for (const addr of this.#dirtyEnds) alike.add(this.#listsAround(addr, WHOLE, this.#ends.get(addr)?.things))
-    return alike.weight
+    return alike
   }
 
   /** Brings everything up to date. */

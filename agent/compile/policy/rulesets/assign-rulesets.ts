@@ -6,7 +6,7 @@ import { refText } from '#lib/model/ref.ts'
 import { joined } from '../identities/address-changes.ts'
 import type { AddressChanges } from '../identities/address-changes.ts'
 import type { Addresses } from '../identities/addresses.ts'
-import type { LivePredicate } from '../identities/identities.ts'
+import { heaviestOwner } from './heaviest-owner.ts'
 import { countIdentityRows } from './identity-rows.ts'
 import { CLOSED } from '../rules/rule-list.ts'
 import type { GroupRuleLists } from '../rules/group-rule-lists.ts'
@@ -151,11 +151,11 @@ export class RulesetAssignment {
    * them. */
   #lighten(closed: Map<string, QuotaTable>, before: Map<Members, GroupSets>): void {
     const { addresses, room } = this.#of
-    while (addresses.identities.predicates >= MANY_PREDICATES && addresses.weigh() > MOST_WEIGHT) {
-      const asked = predicatesByOwner(addresses.identities.atoms)
-      const open = room.namespaces.filter((owner) => !closed.has(owner) && (asked.get(owner) ?? 0) >= MANY_PREDICATES)
-      // of equal ones the first by name
-      const [worst] = open.sort((a, b) => (asked.get(b) ?? 0) - (asked.get(a) ?? 0))
+    for (;;) {
+      const worst = heaviestOwner(
+        addresses,
+        room.namespaces.filter((owner) => !closed.has(owner)),
+      )
       if (worst === undefined) return
       this.#heavy.set(worst, this.#askedBy(worst))
       closed.set(worst, 'bits')
@@ -211,21 +211,6 @@ export class RulesetAssignment {
     for (const addr of this.#of.population.addrsOf(group)) touched.addrs.add(addr)
     if (group.kind === 'host') for (const key of group.ends) touched.hosts.add(key)
   }
-}
-
-/** Predicates of an identity cost time and memory, and identities of prefixes within one another have all of them. */
-const MOST_WEIGHT = 1_048_576
-/** A namespace that asks less is not to blame. */
-const MANY_PREDICATES = 1024
-
-/** Those that several ask are the cluster's. */
-function predicatesByOwner(atoms: Iterable<LivePredicate>): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>()
-  for (const { rows } of atoms) {
-    const [owner] = rows.keys()
-    if (owner !== undefined && rows.size === 1) counts.set(owner, (counts.get(owner) ?? 0) + 1)
-  }
-  return counts
 }
 
 function isOf(lines: Iterable<{ readonly owner: string | undefined }>, owners: ReadonlySet<string>): boolean {

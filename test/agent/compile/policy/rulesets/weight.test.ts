@@ -59,3 +59,34 @@ test('a policy whose prefixes are within one another closes its namespace before
   put(nested(10))
   expect([all(), pipeline.noRoom]).toEqual([['allow', 'deny', 'allow', 'deny'], []])
 })
+
+/** A world of two namespaces, each with a pod of its own; what the policies cost in ms, and whose are closed. */
+function costOf(...policies: readonly Manifest[]): { readonly ms: number; readonly closed: readonly string[] } {
+  const store = storeOf(WORLD)
+  const pipeline = new PolicyPipeline('n1')
+  pipeline.all(store.snapshot)
+  store.takeChanges()
+  const changed = storeOf(policies)
+  store.sink('test').apply([...changed.snapshot.policies.values()].map((object) => ({ kind: 'upsert', object })))
+  const { user } = process.threadCpuUsage()
+  pipeline.changes(store.takeChanges(), store.snapshot)
+  return { ms: (process.threadCpuUsage().user - user) / 1000, closed: pipeline.noRoom.map(({ namespace }) => namespace) }
+}
+
+test('two namespaces that ask the same do not go free', () => {
+  const policy = nested(2400)
+  expect(costOf(policy, { ...policy, metadata: { namespace: 'quiet', name: 'p' } }).closed).toEqual(['noisy', 'quiet'])
+})
+
+test('few questions about many prefixes within one another close their namespace as well', () => {
+  const prefixes = Array.from({ length: 10_000 }, (_, at) => `10.${at >> 8}.${at & 255}.0/24`)
+  const from = Array.from({ length: 1000 }, (_, at) => ({
+    ipBlock: { cidr: '10.0.0.0/8', except: ['10.0.0.0/9', ...prefixes.slice(10 * at, 10 * at + 10)] },
+  }))
+  expect(costOf(kubernetesPolicy('noisy/p', { ingress: [{ from }] })).closed).toEqual(['noisy'])
+})
+
+test('a namespace of many prefixes side by side is not closed for one that asks about all of them', () => {
+  const sides = Array.from({ length: 5000 }, (_, at) => ({ ipBlock: { cidr: `10.${at >> 8}.${at & 255}.0/24` } }))
+  expect(costOf(kubernetesPolicy('quiet/p', { ingress: [{ from: sides }] }), nested(1100)).closed).toEqual(['noisy'])
+})
