@@ -18,13 +18,13 @@ import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
 import type { DataplaneMode } from '#lib/model/node.ts'
 import type { BackendSelection, Family, Service, ServicePort } from '#lib/model/service.ts'
 import type { AddrRow, Choice, FrontendRow, Row } from '../desired.ts'
-import { chooseEndpoints } from './endpoints.ts'
-import type { Place } from './endpoints.ts'
+import { chooseEndpoints, slicesByPort } from './endpoints.ts'
+import type { Place, Target } from './endpoints.ts'
 import { listId } from './list-ids.ts'
 import { listRows } from './backend-rows.ts'
 import type { BackendList, OtherNode } from './backend-rows.ts'
 import { MOST_BACKENDS } from './maglev.ts'
-import { frontendAddresses } from './frontend-addresses.ts'
+import { frontendAddresses, inFamily } from './frontend-addresses.ts'
 import type { FrontendAddress } from './frontend-addresses.ts'
 import { rangeRows, sourcesOf } from '../prefix-sets.ts'
 import { overQuota, type ServiceQuota } from './service-quota.ts'
@@ -58,17 +58,20 @@ export function compileService(service: Service, slices: readonly EndpointSlice[
   const lists: BackendList[] = []
   const ranges: Row[] = []
   const wants = { frontends: 0, backends: 0, live: 0, maglev: 0, ranges: 0 }
+  const slicesOf = slicesByPort(slices)
   for (const family of service.families) {
+    // once, and not for each port
+    const named = inFamily(service, family)
     for (const port of service.ports) {
-      const places = frontendAddresses(service, port, family).filter(({ addr }) => !isWithin(context.excluded, addr))
+      const places = frontendAddresses(named, port, family).filter(({ addr }) => !isWithin(context.excluded, addr))
       if (places.length === 0) continue
-      const choices = choicesOf({ service, port, family, slices }, context)
+      const choices = choicesOf({ service, port, family, slices: slicesOf(port) }, context)
       const rows = places.map((place) => frontendRow(place, { service, port, choices, context }))
       // of an address that is listed twice the first kind stays
       for (const row of rows) if (!frontends.has(claimKey(row))) frontends.set(claimKey(row), row)
       const used = usedLists(choices, rows)
       lists.push(...used)
-      const sources = places.some(({ kind }) => kind === 'restricted') ? sourcesOf(service, family, context.selfAddresses) : []
+      const sources = places.some(({ kind }) => kind === 'restricted') ? sourcesOf(named, family, context.selfAddresses) : []
       wants.frontends = frontends.size
       wants.ranges += sources.length
       for (const { targets, live, maglev } of used) {
@@ -101,6 +104,8 @@ interface Choices {
   readonly local: PortList
   /** some endpoint somewhere could serve */
   readonly served: boolean
+  /** one of them is where this node takes tunnel packets */
+  readonly hasTunnel: boolean
 }
 
 function choicesOf(query: PortQuery, context: ServiceContext): Choices {
@@ -114,6 +119,7 @@ function choicesOf(query: PortQuery, context: ServiceContext): Choices {
     // no other node chooses from it
     local: { id: listId({ ...ref, local: true }), targets: local, own: [], live: kept ? here : undefined },
     served: cluster.length + local.length > 0,
+    hasTunnel: context.mode === 'Standard' && port.protocol === 'UDP' && [cluster, local].some((targets) => isToTunnel(targets, context)),
   }
 }
 
@@ -126,7 +132,7 @@ interface FrontendOf {
 
 /** Pods and processes of this node take the short cut past the external policy, as upstream has it. */
 function frontendRow(place: FrontendAddress, { service, port, choices, context }: FrontendOf): FrontendRow {
-  const { cluster, local, served } = choices
+  const { cluster, local, served, hasTunnel } = choices
   const isCluster = place.kind === 'cluster'
   const inside = isCluster && service.internalTrafficPolicy === 'Local' ? local : cluster
   const outside = isCluster ? inside : service.externalTrafficPolicy === 'Local' ? local : cluster
@@ -137,7 +143,7 @@ function frontendRow(place: FrontendAddress, { service, port, choices, context }
     (isCluster ? 0 : FRONTEND_EXTERNAL) |
     (place.kind === 'restricted' ? FRONTEND_RANGES : 0) |
     (context.mode === 'Standard' ? FRONTEND_PODS : 0) |
-    (context.mode === 'Standard' && isToTunnel(port, choices, context) ? FRONTEND_TUNNEL : 0) |
+    (hasTunnel ? FRONTEND_TUNNEL : 0) |
     (!isCluster && selection === 'Maglev' && fits ? FRONTEND_MAGLEV : 0) |
     // with no endpoint anywhere the answer is a refusal, whatever the policy
     (served && inside === local ? FRONTEND_INSIDE_LOCAL : 0) |
@@ -150,8 +156,8 @@ function frontendRow(place: FrontendAddress, { service, port, choices, context }
 }
 
 /** kube-proxy would send there what a process of the node sends to the service, as from the node itself. */
-function isToTunnel({ protocol }: ServicePort, { cluster, local }: Choices, { tunnelPort }: ServiceContext): boolean {
-  return protocol === 'UDP' && [cluster, local].some(({ targets }) => targets.some(({ port }) => port === tunnelPort))
+function isToTunnel(targets: readonly Target[], { tunnelPort }: ServiceContext): boolean {
+  return targets.some(({ port }) => port === tunnelPort)
 }
 
 function choiceOf({ id, targets }: PortList): Choice {

@@ -33,9 +33,25 @@ export interface Endpoints {
 
 export interface EndpointQuery {
   readonly service: Pick<Service, 'publishNotReadyAddresses'>
-  readonly port: Pick<ServicePort, 'name' | 'protocol'>
+  readonly port: PortName
   readonly family: Family
   readonly slices: readonly EndpointSlice[]
+}
+
+type PortName = Pick<ServicePort, 'name' | 'protocol'>
+
+/** Those that have a port of that name, with that port alone: both a service and its slices may have thousands. */
+export function slicesByPort(slices: readonly EndpointSlice[]): (port: PortName) => readonly EndpointSlice[] {
+  const byPort = new Map<string, EndpointSlice[]>()
+  const keyOf = ({ name, protocol }: PortName): string => `${protocol} ${name}`
+  for (const slice of slices)
+    for (const port of slice.ports) {
+      const one = { ...slice, ports: [port] }
+      const known = byPort.get(keyOf(port))
+      if (known === undefined) byPort.set(keyOf(port), [one])
+      else known.push(one)
+    }
+  return (port) => byPort.get(keyOf(port)) ?? []
 }
 
 export function chooseEndpoints(query: EndpointQuery, place: Place): Endpoints {

@@ -25,6 +25,19 @@ export function frontendAddresses(service: Service, port: ServicePort, family: F
   return places
 }
 
+/** The same without addresses and ranges of the other family. */
+export function inFamily(service: Service, family: Family): Service {
+  const isOurs = (addr: Addr): boolean => isV4(addr) === (family === 'IPv4')
+  const { clusterIPs, externalIPs, loadBalancerIPs, loadBalancerSourceRanges: ranges } = service
+  return {
+    ...service,
+    clusterIPs: clusterIPs.filter(isOurs),
+    externalIPs: externalIPs.filter(isOurs),
+    loadBalancerIPs: loadBalancerIPs.filter(isOurs),
+    loadBalancerSourceRanges: isRestricted(service, family === 'IPv4') ? ranges?.filter(({ addr }) => isOurs(addr)) : undefined,
+  }
+}
+
 /** Ranges of the other family alone say nothing of this one, as in upstream's proxy. */
 function isRestricted({ loadBalancerSourceRanges: ranges }: Service, v4: boolean): boolean {
   return ranges !== undefined && (ranges.length === 0 || ranges.some(({ addr }) => isV4(addr) === v4))

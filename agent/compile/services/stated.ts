@@ -15,24 +15,44 @@ export interface Stated extends Pick<Endpoint, 'pod'> {
  * better state is taken for the newer. An address of several pods is that of the one in the best state, for the others
  * are on their way out of it; of equal ones that which was written last. */
 export class StatedByKey<K, S extends Stated> {
-  /** by key: one of each pod */
-  readonly #stated = new Map<K, S[]>()
+  /** by key: of the pod that was told first */
+  readonly #first = new Map<K, S>()
+  /** by key, by pod: of keys that several pods have */
+  readonly #several = new Map<K, Map<number, S>>()
 
   add(key: K, one: S): void {
-    const all = this.#stated.get(key)
-    if (all === undefined) {
-      this.#stated.set(key, [one])
+    const first = this.#first.get(key)
+    const several = this.#several.get(key)
+    if (first === undefined) {
+      this.#first.set(key, one)
       return
     }
-    const at = all.findIndex(({ pod }) => pod === one.pod)
-    const known = all[at]
-    if (known === undefined) all.push(one)
-    else if ((isLater(one, known) || isBetter(one, known)) > 0) all[at] = one
+    if (several === undefined && first.pod === one.pod) {
+      if (isNewer(one, first)) this.#first.set(key, one)
+      return
+    }
+    const all = several ?? new Map([[first.pod, first]])
+    this.#several.set(key, all)
+    const known = all.get(one.pod)
+    if (known === undefined || isNewer(one, known)) all.set(one.pod, one)
   }
 
   *[Symbol.iterator](): Iterator<S> {
-    for (const all of this.#stated.values()) yield all.reduce((best, one) => ((isBetter(one, best) || isLater(one, best)) > 0 ? one : best))
+    for (const [key, first] of this.#first) {
+      const several = this.#several.get(key)
+      yield several === undefined ? first : Iterator.from(several.values()).reduce((best, one) => (isAhead(one, best) ? one : best))
+    }
   }
+}
+
+/** Of the same pod. */
+function isNewer(one: Stated, known: Stated): boolean {
+  return (isLater(one, known) || isBetter(one, known)) > 0
+}
+
+/** Of two pods. */
+function isAhead(one: Stated, best: Stated): boolean {
+  return (isBetter(one, best) || isLater(one, best)) > 0
 }
 
 /** Positive: yes; negative: the other is. */
