@@ -96,7 +96,7 @@ describe('a policy for a local pod', () => {
     expect(info('10.1.1.5')).toMatchObject({ kind: 1, identity: NO_IDENTITY })
   })
 
-  test('that changed while no agent ran is put right by the next one', async () => {
+  test('that changed while no agent ran is put right by the next one [once]', async () => {
     const first = machine.agent()
     await first.event('dataplane.ready')
     const before = { ingress: info('10.1.1.5')?.ingress, epoch: epoch() }
@@ -173,7 +173,7 @@ test('policies of one namespace that would fill the tables shut out no other nam
   expect(agent.events('apply.failed')).toEqual([])
 })
 
-describe('of two pods with one address', () => {
+describe('of two pods with one address [once]', () => {
   /** `seconds` after a time: when the pod was started, and when it was asked to go */
   const at = (seconds: number): string => new Date(Date.UTC(2026, 0, 1, 0, 0, seconds)).toISOString()
   const one = (name: string, app: string, of: { readonly started: number; readonly node?: string; readonly goes?: boolean }): object => ({
@@ -228,7 +228,7 @@ describe('of two pods with one address', () => {
 })
 
 describe('host endpoints', () => {
-  test('of devices, and of the node itself', async () => {
+  test('of devices, and of the node itself [once]', async () => {
     machine.put('hosts.json', [
       hostEndpoint('named', { node: 'n1', interfaceName: 'eth0' }),
       hostEndpoint('all', { node: 'n1', interfaceName: '*' }),

@@ -154,7 +154,7 @@ test('an agent that ends and comes back tells nothing twice and loses nothing, a
   expect(source).toMatchObject({ started: 15, completed: 15, bytesIn: dest.bytesOut, bytesOut: dest.bytesIn, packetsIn: dest.packetsOut })
 })
 
-test('what a policy denies is told within two seconds, with its rule', async () => {
+test('what a policy denies is told within two seconds, with its rule [once]', async () => {
   const metadata = { name: 'one-port', namespace: 'default' }
   const spec = { podSelector: {}, policyTypes: ['Ingress'], ingress: [{ ports: [{ port: 8080 }] }] }
   cluster.put('policy', [{ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata, spec }])
