@@ -27,3 +27,7 @@ test('a row that is printed is read as it was', () => {
 test('a row that cannot be read is no row less', () => {
   expect(() => readUnsteady(`${HEAD}| test/lab/x.test.ts | an error | today |\n`)).toThrow('test/lab/x.test.ts | an error')
 })
+
+test('a table of another form is not an empty one', () => {
+  expect(() => readUnsteady(HEAD.replace('|---|---|---|', '| --- | --- | --- |'))).toThrow('there is no table')
+})

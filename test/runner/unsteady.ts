@@ -14,9 +14,10 @@ export interface Unsteady {
   readonly date: string
 }
 
-/** Throws where a row of the page is none of ours. */
+/** Throws where there is no table, or a row of it is none of ours. */
 export function readUnsteady(page: string): readonly Unsteady[] {
-  const [, table = ''] = page.split(/^\|---\|---\|---\|\n/m)
+  const [, table] = page.split(/^\|---\|---\|---\|\n/m)
+  if (table === undefined) throw new Error(`${LIST}: there is no table of three columns`)
   return table.split('\n').flatMap((line) => {
     if (!line.startsWith('|')) return []
     const [, name, error, date] = /^\| `([^`|]+)` \| (.+) \| (\d{4}-\d\d-\d\d) \|$/.exec(line) ?? []

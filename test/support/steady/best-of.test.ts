@@ -16,5 +16,6 @@ test.each([
 
 test('what is late three times is late, and so is what fails at once', async () => {
   await expect(withinBestOfThree(10, (at) => Promise.resolve(10 * at))).rejects.toThrow('late each time: 10, 20, 30 ms, not less than 10')
+  await expect(withinBestOfThree(10, () => Promise.resolve(NaN))).rejects.toThrow('late each time: NaN, NaN, NaN ms, not less than 10')
   await expect(withinBestOfThree(10, () => Promise.reject(new Error('broken')))).rejects.toThrow('broken')
 })
