@@ -22,7 +22,7 @@ export const MAPPED: readonly string[] = [
 ]
 
 /** Read where they are stored, and taken nowhere where they are written now. */
-export const OLD_ADDRESSES: readonly string[] = [...MAPPED, '010.0.0.1', '::01.2.3.4', '::00001']
+export const OLD_ADDRESSES: readonly string[] = [...MAPPED, '010.0.0.1', '::01.2.3.4']
 
 /** No addresses, though some programs take them for one. */
 export const NO_ADDRESSES: readonly string[] = [
