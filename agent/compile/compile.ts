@@ -11,6 +11,7 @@ import { deepEqual } from '#lib/base/deep-equal.ts'
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
 import { nodeAddress } from '#lib/model/node.ts'
 import type { Pod } from '#lib/model/pod.ts'
+import type { Service } from '#lib/model/service.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import { isLocalWorkload, podAddrs } from './addresses.ts'
 import { KeyConflicts, type Claim } from './key-conflicts.ts'
@@ -49,6 +50,8 @@ interface Draft {
   readonly kept?: readonly Claim[]
   /** why there are none */
   readonly refused?: string
+  /** whose rows they are */
+  readonly service?: Service
 }
 
 /** An address or port that an object wants and another has. */
@@ -183,7 +186,8 @@ export class Compiler {
 
   #settle(owner: string, draft: Draft): { readonly fragment: Fragment; readonly disturbed: ReadonlySet<string> } {
     const contested = draft.rows.filter(isContested)
-    const claims = contested.map((row) => ({ key: claimKey(row), rank: rankOf(owner, row) }))
+    const since = draft.service?.created
+    const claims = contested.map((row) => ({ key: claimKey(row), rank: rankOf(owner, row, draft.service), since }))
     const { lost, disturbed } = this.#claims.set(owner, [...claims, ...(draft.kept ?? [])])
     const toPods = draft.lost ?? []
     const { refused } = draft
@@ -231,6 +235,7 @@ export class Compiler {
       tunnelPort: settings.knobs.tunnelPort,
       selection: settings.services.backendSelection,
       excluded: settings.services.excluded,
+      externalIPs: settings.services.externalIPs,
       otherNode: (name, v4) => {
         const node = name === this.#node ? undefined : snapshot.nodes.get(name)
         return node === undefined ? undefined : nodeAddress(node, v4)
@@ -241,7 +246,8 @@ export class Compiler {
     const compiled = compileService(service, slices, context)
     const isServed = compiled.refused === undefined && context.mode === 'BPF'
     this.#setHealthCheck(key, isServed ? healthCheckOf(service, slices, this.#node) : undefined)
-    return key === API_SERVER ? { rows: [...compiled.rows, ...serverFailsafes(apiEndpoints(slices))] } : compiled
+    if (key === API_SERVER) return { rows: [...compiled.rows, ...serverFailsafes(apiEndpoints(slices))], service }
+    return { ...compiled, service }
   }
 
   #servers({ snapshot, settings, servers = [] }: CompileInput): Draft {
@@ -283,7 +289,7 @@ export class Compiler {
 }
 
 /** The cluster address of default/kubernetes ranks before every claim that keeps an address free. */
-function rankOf(owner: string, row: ContestedRow): number {
+function rankOf(owner: string, row: ContestedRow, service: Service | undefined): number {
   const isWay = owner === `Service/${API_SERVER}` && row.table === 'frontends' && (row.value.flags & FRONTEND_EXTERNAL) === 0
-  return isWay ? API_SERVER_RANK : claimRank(row)
+  return isWay ? API_SERVER_RANK : claimRank(row, service?.loadBalancerIPs)
 }

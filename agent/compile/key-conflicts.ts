@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which owner holds a key that several want: the same one in whatever order they came. Layer: agent/compile (pure).
  *
- * The dataplane elects owners as well (`KeyOwners`), by another rule. Here objects contend, by rank and name; losers
+ * The dataplane elects owners as well (`KeyOwners`), by another rule. Here objects contend, by rank, age and name; losers
  * are compiled again without the key, and told. There rows contend that are right by themselves, those of the node's
  * own devices beside those of objects: the loser's row stays known, and is written when the winner goes. */
+import { compareNumbers, compareText } from '#lib/base/order.ts'
 
 export interface Claim {
   readonly key: string
-  /** lower ranks hold; equal ones by owner's name */
+  /** lower ranks hold */
   readonly rank: number
+  /** of equal ranks the one that is longer there holds, then the first owner's name; undefined: after all that say */
+  readonly since?: number | undefined
 }
 
 export interface Verdict {
@@ -18,9 +21,8 @@ export interface Verdict {
   readonly disturbed: ReadonlySet<string>
 }
 
-interface Claimant {
+interface Claimant extends Omit<Claim, 'key'> {
   readonly owner: string
-  readonly rank: number
 }
 
 export class KeyConflicts {
@@ -32,12 +34,12 @@ export class KeyConflicts {
   set(owner: string, claims: readonly Claim[]): Verdict {
     const disturbed = new Set<string>()
     const lost = new Set<string>()
-    const wanted = new Map(claims.map((claim) => [claim.key, claim.rank]))
+    const wanted = new Map(claims.map(({ key, ...claim }) => [key, { ...claim, owner }]))
     for (const key of this.#keysOf.get(owner) ?? []) {
-      if (!wanted.has(key)) this.#change(key, { owner, rank: undefined, disturbed })
+      if (!wanted.has(key)) this.#change(key, { owner, claimant: undefined, disturbed })
     }
-    for (const [key, rank] of wanted) {
-      const holder = this.#change(key, { owner, rank, disturbed })
+    for (const [key, claimant] of wanted) {
+      const holder = this.#change(key, { owner, claimant, disturbed })
       if (holder !== owner) lost.add(key)
     }
     if (wanted.size === 0) this.#keysOf.delete(owner)
@@ -53,11 +55,11 @@ export class KeyConflicts {
   /** Returns the owner that holds the key after the change. */
   #change(
     key: string,
-    change: { readonly owner: string; readonly rank: number | undefined; readonly disturbed: Set<string> },
+    change: { readonly owner: string; readonly claimant: Claimant | undefined; readonly disturbed: Set<string> },
   ): string | undefined {
     const before = this.#claimants.get(key) ?? []
     const others = before.filter((claimant) => claimant.owner !== change.owner)
-    const after = change.rank === undefined ? others : [...others, { owner: change.owner, rank: change.rank }].sort(compareClaimants)
+    const after = change.claimant === undefined ? others : [...others, change.claimant].sort(compareClaimants)
     if (after.length === 0) this.#claimants.delete(key)
     else this.#claimants.set(key, after)
     const from = before[0]?.owner
@@ -68,5 +70,5 @@ export class KeyConflicts {
 }
 
 function compareClaimants(a: Claimant, b: Claimant): number {
-  return a.rank - b.rank || (a.owner < b.owner ? -1 : a.owner > b.owner ? 1 : 0)
+  return a.rank - b.rank || compareNumbers(a.since ?? Infinity, b.since ?? Infinity) || compareText(a.owner, b.owner)
 }

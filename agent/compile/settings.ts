@@ -13,6 +13,8 @@ export interface ServiceSettings {
   readonly backendSelection: BackendSelection
   /** service addresses that are not ours to serve */
   readonly excluded: readonly Cidr[]
+  /** whether services are reached by the addresses in their spec.externalIPs */
+  readonly externalIPs: boolean
 }
 
 /** What the rows of nodes depend on. */

@@ -45,7 +45,12 @@ export function assemble(read: Read): Config {
       dataInterfacePattern: read(fields.dataInterfacePattern),
       excludedInterfaces: read(fields.excludedInterfaces),
       forwards: read(fields.forwards),
-      services: { mode: read(fields.mode), backendSelection: read(fields.backendSelection), excluded: read(fields.excluded) },
+      services: {
+        mode: read(fields.mode),
+        backendSelection: read(fields.backendSelection),
+        excluded: read(fields.excluded),
+        externalIPs: read(fields.externalIPs),
+      },
       nodes: {
         nodePortAddresses: read(fields.nodePortAddresses),
         tunnelBack: read(fields.dsrOptOut),

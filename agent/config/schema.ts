@@ -84,6 +84,13 @@ export const fields = {
     fallback: 'Random',
     doc: 'How flows from outside choose among endpoints: any, or the same one on whichever node they come to. The annotation netplane.io/backend-selection of a service goes first.',
   }),
+  externalIPs: field({
+    name: 'bpfServiceExternalIPs',
+    parser: word({ Enabled: true, Disabled: false }),
+    fallback: true,
+    fallbackText: 'Enabled',
+    doc: 'Whether services are reached by spec.externalIPs: addresses that whoever may write a Service chooses, of any host. A load balancer’s addresses, which a controller writes, are served in any case. Admission of Kubernetes (DenyServiceExternalIPs) refuses such Services; this leaves those alone that are there.',
+  }),
   excluded: field({
     name: 'bpfExcludeCIDRsFromNAT',
     parser: cidrList,

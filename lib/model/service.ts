@@ -46,4 +46,6 @@ export interface Service {
   readonly affinitySeconds: number | undefined
   readonly publishNotReadyAddresses: boolean
   readonly healthCheckNodePort: Port | undefined
+  /** ms since 1970: when the API server took it; undefined: nothing says so, as in most manifests of a directory */
+  readonly created?: number | undefined
 }

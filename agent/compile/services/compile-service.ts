@@ -39,6 +39,8 @@ export interface ServiceContext extends Place {
   readonly selection: BackendSelection
   /** addresses that are not ours to serve */
   readonly excluded: readonly Cidr[]
+  /** whether those are served that a service's author names; default: they are */
+  readonly externalIPs?: boolean
   /** rows that one service may have; undefined: as many as it wants */
   readonly most: ServiceQuota | undefined
 }
@@ -61,7 +63,7 @@ export function compileService(service: Service, slices: readonly EndpointSlice[
   const slicesOf = slicesByPort(slices)
   for (const family of service.families) {
     // once, and not for each port
-    const named = inFamily(service, family)
+    const named = inFamily(context.externalIPs === false ? { ...service, externalIPs: [] } : service, family)
     for (const port of service.ports) {
       const places = frontendAddresses(named, port, family).filter(({ addr }) => !isWithin(context.excluded, addr))
       if (places.length === 0) continue

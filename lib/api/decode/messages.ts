@@ -12,6 +12,7 @@ const METADATA_FIELDS = {
   12: one('annotations', 'texts-by-key'),
 } as const
 const METADATA = messageOf(METADATA_FIELDS)
+const SERVICE_METADATA = messageOf({ ...METADATA_FIELDS, 8: one('creationTimestamp', 'time') })
 const METADATA_WITH_UID = messageOf({ ...METADATA_FIELDS, 5: one('uid', 'text') })
 
 const OWNER = messageOf({ 1: one('kind', 'text'), 3: one('name', 'text'), 6: one('controller', 'flag') })
@@ -31,7 +32,7 @@ const SERVICE_PORT = messageOf({
 })
 
 const SERVICE = messageOf({
-  1: one('metadata', METADATA),
+  1: one('metadata', SERVICE_METADATA),
   2: one(
     'spec',
     messageOf({

@@ -31,9 +31,10 @@ const DEFAULT_AFFINITY_SECONDS = 10_800
 const MAX_AFFINITY_SECONDS = 86_400
 
 export function parseService(input: ParseInput): Service {
-  const { labels, annotations } = inside(input.raw, 'metadata', (metadata) => ({
+  const { labels, annotations, created } = inside(input.raw, 'metadata', (metadata) => ({
     labels: record(metadata, 'labels'),
     annotations: record(metadata, 'annotations'),
+    created: timeOf(metadata['creationTimestamp']),
   }))
   const loadBalancerIPs = inside(input.raw, 'status', (status) =>
     inside(status, 'loadBalancer', (balancer) => loadBalancerAddresses(balancer, refuseUnder(input, 'status.loadBalancer'))),
@@ -61,10 +62,17 @@ export function parseService(input: ParseInput): Service {
       affinitySeconds: affinity(spec),
       publishNotReadyAddresses: flag(spec, 'publishNotReadyAddresses') ?? false,
       healthCheckNodePort: integer(spec, 'healthCheckNodePort') === 0 ? undefined : port(spec, 'healthCheckNodePort'),
+      created,
     }
     if (notServed === undefined) sayUnusable(service, refuse)
     return service
   })
+}
+
+/** The server's own field: what is no time, as in manifests that tools have written, says nothing. */
+function timeOf(value: unknown): number | undefined {
+  const ms = typeof value === 'string' ? Date.parse(value) : NaN
+  return Number.isNaN(ms) ? undefined : ms
 }
 
 /** What is taken as it is, but is hardly meant so. */

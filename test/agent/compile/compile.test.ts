@@ -230,6 +230,47 @@ describe('what two objects want', () => {
     expect(world.conflicts).toEqual([])
   })
 
+  const made = (manifest: Manifest, creationTimestamp: string): Manifest => {
+    const { metadata } = manifest
+    return { ...manifest, metadata: { ...(typeof metadata === 'object' ? metadata : {}), creationTimestamp } }
+  }
+  const [LONG_AGO, TODAY] = ['2024-01-01T00:00:00Z', '2026-01-01T00:00:00Z']
+  const ADDR = '203.0.113.80'
+  const given = (name: string, at: number): Manifest =>
+    service(name, { clusterIPs: [`10.96.0.${at}`], type: 'LoadBalancer', ingress: [{ ip: ADDR }] })
+  const named = (name: string, at: number): Manifest =>
+    service(name, { clusterIPs: [`10.96.0.${at}`], spec: { externalIPs: [ADDR] } })
+  const holds = (loser: string, winner: string): string =>
+    `Service ${loser}: ${ADDR}:80/TCP already belongs to Service/${winner}, in part`
+
+  test.each([
+    ['a load balancer’s address is not taken by a younger name in externalIPs', made(given('z/web', 2), LONG_AGO), made(named('a/a', 3), TODAY)],
+    ['a load balancer’s address is not taken by an older name in externalIPs', made(given('z/web', 2), TODAY), made(named('a/a', 3), LONG_AGO)],
+    ['of two that name an address the older has it', made(named('z/web', 2), LONG_AGO), made(named('a/a', 3), TODAY)],
+    ['of two that a controller gave an address the older has it', made(given('z/web', 2), LONG_AGO), made(given('a/a', 3), TODAY)],
+    ['one that says when it was made goes before one that does not', made(named('z/web', 2), TODAY), named('a/a', 3)],
+  ])('%s, whichever comes first', (_title, keeps, loses) => {
+    for (const [first, second] of [
+      [keeps, loses],
+      [loses, keeps],
+    ] as const) {
+      const world = new World(first)
+      world.compile()
+      world.put(second)
+      world.compile()
+      expect(world.conflicts).toEqual([holds('a/a', 'z/web')])
+    }
+  })
+
+  test('an address that is named and given is served as given where names are not served, and is nothing else', () => {
+    const world = new World(given('z/web', 2), named('a/a', 3))
+    const settings = { ...world.input.settings, services: { ...world.input.settings.services, externalIPs: false } }
+    world.input = { ...world.input, settings }
+    const text = world.compile().fragments.map(showFragment)
+    expect(text.filter((one) => one.includes(ADDR)).map((one) => one.split('\n')[0])).toEqual(['Service/z/web'])
+    expect(world.conflicts).toEqual([])
+  })
+
   test('a node port twice: the first name has it, also when it comes later', () => {
     const of = (name: string, at: number): Manifest =>
       service(name, { clusterIPs: [`10.96.0.${at}`], ports: [{ port: 80, nodePort: 30080 }] })

@@ -14,6 +14,16 @@ test('the lower rank wins a key, then the first name; owners that win or lose on
   expect(claims.set('a', [{ key: 'other', rank: 0 }])).toEqual({ lost: new Set(), disturbed: new Set(['b']) })
 })
 
+test('of equal ranks the one that is longer there wins, then the first name; who says nothing comes after both', () => {
+  const claims = new KeyConflicts()
+  const claim = (since?: number) => [{ key: 'k', rank: 1, since }]
+  expect(claims.set('a', claim())).toEqual({ lost: new Set(), disturbed: new Set() })
+  expect(claims.set('d', claim(5))).toEqual({ lost: new Set(), disturbed: new Set(['a']) })
+  expect(claims.set('b', claim(7)).lost).toEqual(new Set(['k']))
+  expect(claims.set('c', claim(5))).toEqual({ lost: new Set(), disturbed: new Set(['d']) })
+  expect(claims.set('e', [{ key: 'k', rank: 0 }])).toEqual({ lost: new Set(), disturbed: new Set(['c']) })
+})
+
 test('the owner of a key does not depend on the order of claims', () => {
   const owner = fc.constantFrom('a', 'b', 'c')
   const claim = fc.record({ key: fc.constantFrom('k', 'l'), rank: fc.nat(2) })

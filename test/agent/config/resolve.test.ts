@@ -54,6 +54,7 @@ test('every field is obeyed', () => {
     failsafeInboundHostPorts: [],
     failsafeOutboundHostPorts: [{ protocol: 'udp', port: 53, net: '10.0.0.0/8' }],
     bpfMapSizeNATAffinity: 5000,
+    bpfServiceExternalIPs: 'Disabled',
     bpfMapSizeConntrackScaling: 'Disabled',
     bpfProxyIptablesCleanupEnabled: false,
     bpfKubeProxyHealthzPort: 0,
@@ -98,7 +99,7 @@ test('every field is obeyed', () => {
       dataInterfacePattern: 'ens.*',
       excludedInterfaces: '^(?:eth9)$|^docker',
       forwards: false,
-      services: { mode: 'Standard', backendSelection: 'Maglev', excluded: [parseCidr('10.9.0.0/16')] },
+      services: { mode: 'Standard', backendSelection: 'Maglev', excluded: [parseCidr('10.9.0.0/16')], externalIPs: false },
       nodes: {
         nodePortAddresses: [parseCidr('10.0.0.0/8')],
         tunnelBack: [parseCidr('fd00::/8')],
