@@ -238,14 +238,20 @@ describe('what two objects want', () => {
   const ADDR = '203.0.113.80'
   const given = (name: string, at: number): Manifest =>
     service(name, { clusterIPs: [`10.96.0.${at}`], type: 'LoadBalancer', ingress: [{ ip: ADDR }] })
-  const named = (name: string, at: number): Manifest =>
-    service(name, { clusterIPs: [`10.96.0.${at}`], spec: { externalIPs: [ADDR] } })
-  const holds = (loser: string, winner: string): string =>
-    `Service ${loser}: ${ADDR}:80/TCP already belongs to Service/${winner}, in part`
+  const named = (name: string, at: number): Manifest => service(name, { clusterIPs: [`10.96.0.${at}`], spec: { externalIPs: [ADDR] } })
+  const holds = (loser: string, winner: string): string => `Service ${loser}: ${ADDR}:80/TCP already belongs to Service/${winner}, in part`
 
   test.each([
-    ['a load balancer’s address is not taken by a younger name in externalIPs', made(given('z/web', 2), LONG_AGO), made(named('a/a', 3), TODAY)],
-    ['a load balancer’s address is not taken by an older name in externalIPs', made(given('z/web', 2), TODAY), made(named('a/a', 3), LONG_AGO)],
+    [
+      'a load balancer’s address is not taken by a younger name in externalIPs',
+      made(given('z/web', 2), LONG_AGO),
+      made(named('a/a', 3), TODAY),
+    ],
+    [
+      'a load balancer’s address is not taken by an older name in externalIPs',
+      made(given('z/web', 2), TODAY),
+      made(named('a/a', 3), LONG_AGO),
+    ],
     ['of two that name an address the older has it', made(named('z/web', 2), LONG_AGO), made(named('a/a', 3), TODAY)],
     ['of two that a controller gave an address the older has it', made(given('z/web', 2), LONG_AGO), made(given('a/a', 3), TODAY)],
     ['one that says when it was made goes before one that does not', made(named('z/web', 2), TODAY), named('a/a', 3)],
