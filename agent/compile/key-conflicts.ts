@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which owner holds a key that several want: the same one in whatever order they came. Layer: agent/compile (pure).
  *
- * The dataplane elects owners as well (`KeyOwners`), by another rule. Here objects contend, by rank, age and name; losers
- * are compiled again without the key, and told. There rows contend that are right by themselves, those of the node's
- * own devices beside those of objects: the loser's row stays known, and is written when the winner goes. */
+ * The dataplane elects owners as well (`KeyOwners`), by another rule. Here objects contend, by rank, age and name;
+ * losers are compiled again without the key, and told. There rows contend that are right by themselves, those of the
+ * node's own devices beside those of objects: the loser's row stays known, and is written when the winner goes. */
 import { compareNumbers, compareText } from '#lib/base/order.ts'
 
 export interface Claim {
