@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** HTTP with one address of an API server, until it no longer answers. Layer: lib/api. */
+import { subscribe } from 'node:diagnostics_channel'
 import type { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import { Client, Pool, type Dispatcher } from 'undici'
@@ -20,6 +21,13 @@ const WINDOW_BYTES = 4 << 20
 const IDLE_MS = 60_000
 /** Lists and watches of all kinds, and requests beside them. */
 const STREAMS = 250
+
+/** A stream that is told of the end of its session without anybody listening would end the process: undici leaves one
+ * alone now and then, of a request that was called off. */
+subscribe('http2.client.stream.created', (message) => {
+  const { stream } = message as { readonly stream: EventEmitter }
+  stream.on('error', () => undefined)
+})
 
 export interface SessionOptions {
   readonly server: ApiServer
