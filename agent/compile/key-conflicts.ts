@@ -10,7 +10,8 @@ export interface Claim {
   readonly key: string
   /** lower ranks hold */
   readonly rank: number
-  /** of equal ranks the one that is longer there holds, then the first owner's name; undefined: after all that say */
+  /** Of two claims with the same rank, the older one holds; then the owner whose name sorts first. undefined: younger
+   * than every claim with a time. */
   readonly since?: number | undefined
 }
 

@@ -17,6 +17,7 @@ import { ClusterView } from './cluster-view.ts'
 import { controllersMetrics } from './metrics.ts'
 import type { ControllersOptions } from './options.ts'
 import { ControllersPass } from './pass.ts'
+import { LOOK_MS } from '../status/cluster-information.ts'
 
 export interface RunOptions {
   readonly options: Omit<ControllersOptions, 'kubeconfig'>
@@ -96,8 +97,6 @@ export async function runControllers({ options, server, log, signal }: RunOption
   log.info({}, 'controllers.stopped')
 }
 
-/** The numbers of nodes are not watched. */
-const LOOK_MS = 30_000
 const TICK_MS = 1000
 
 interface Waking {

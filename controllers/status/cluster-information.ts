@@ -30,8 +30,8 @@ export interface ClusterInformationOptions {
   readonly daemonSet: string
 }
 
-/** How old its numbers of nodes may be. */
-const LOOK_MS = 30_000
+/** How old the numbers of nodes may be: nothing watches them. */
+export const LOOK_MS = 30_000
 
 export interface Facts {
   readonly version: string

@@ -14,7 +14,7 @@ export interface Unsteady {
   readonly date: string
 }
 
-/** Throws where there is no table, or a row of it is none of ours. */
+/** Throws where the page has no table, or a row has not a name, an error and a date. */
 export function readUnsteady(page: string): readonly Unsteady[] {
   const [, table] = page.split(/^\|---\|---\|---\|\n/m)
   if (table === undefined) throw new Error(`${LIST}: there is no table of three columns`)

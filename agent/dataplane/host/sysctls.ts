@@ -26,9 +26,10 @@ export type Wanted = string | undefined | WantedInstead
 
 export interface WantedInstead {
   readonly value: string
-  /** where it has another value it is left alone */
+  /** The file is changed only while it has this value. */
   readonly insteadOf: string
-  /** the path of one of which it makes good what comes with it: nothing, where that was so before an agent came */
+  /** The path of the sysctl whose change by an agent makes this one needed. Nothing is written where no agent changed
+   * that one. */
   readonly because: string
 }
 

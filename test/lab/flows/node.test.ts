@@ -74,7 +74,8 @@ let b: Reader
 beforeEach(async () => {
   ;[a, b] = [new Reader('a'), new Reader('b')]
   // netplanectl has asked: programs tell from now on
-  await waitFor(async () => ((await tells('a')) && (await tells('b')) ? true : undefined), { timeoutMs: HANG_MS, everyMs: 200 })
+  const haveTold = async (): Promise<true | undefined> => ((await tells('a')) && (await tells('b')) ? true : undefined)
+  expect(await waitFor(haveTold, { timeoutMs: HANG_MS, everyMs: 200 })).toBe(true)
 })
 afterEach(async () => {
   await Promise.all([a.close(), b.close()])

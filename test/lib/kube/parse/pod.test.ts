@@ -135,7 +135,7 @@ test('a hand-written pod may say little', () => {
 test.each([
   [{ podIP: 'x' }, 'status.podIP'],
   [{ podIP: 'x', podIPs: [{ ip: 'x' }] }, 'status.podIPs[0].ip'],
-])('an address that cannot be read is none: %j', (status, path) => {
+])('an address that cannot be read is left out and named: %j', (status, path) => {
   expect(parseObject({ status }, { kind: 'Pod', namespace: 'default', name: 'a' })).toMatchObject({
     value: { podIPs: [] },
     rejected: [{ path, reason: 'must be an IP address' }],
