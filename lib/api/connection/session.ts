@@ -2,6 +2,7 @@
 /** HTTP with one address of an API server, until it no longer answers. Layer: lib/api. */
 import { subscribe } from 'node:diagnostics_channel'
 import type { EventEmitter } from 'node:events'
+import { constants, type ClientHttp2Stream } from 'node:http2'
 import type { Socket } from 'node:net'
 import { Client, Pool, type Dispatcher } from 'undici'
 import type { Clock } from '../../base/clock.ts'
@@ -22,10 +23,15 @@ const IDLE_MS = 60_000
 /** Lists and watches of all kinds, and requests beside them. */
 const STREAMS = 250
 
-/** A stream that is told of the end of its session without anybody listening would end the process: undici leaves one
- * alone now and then, of a request that was called off. */
+/** undici closes the stream of a request that is called off without a code, and destroys it at once. While its body is
+ * on its way Node then tells the server nothing, and writes empty frames without end if the headers had not left. With
+ * this code the stream is reset at once. An error that comes later would end the process if nobody listened. */
 subscribe('http2.client.stream.created', (message) => {
-  const { stream } = message as { readonly stream: EventEmitter }
+  const { stream } = message as { readonly stream: ClientHttp2Stream }
+  const close = stream.close.bind(stream)
+  stream.close = (code = constants.NGHTTP2_CANCEL, callback) => {
+    close(code, callback)
+  }
   stream.on('error', () => undefined)
 })
 

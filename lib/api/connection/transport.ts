@@ -122,13 +122,15 @@ export class Transport implements AsyncDisposable {
     const session = await this.#open(signal)
     try {
       const credentials = await orAborted(withTimeLimit(this.#clock, this.#server.headers()), signal)
-      const answer = await session.request({
+      const sent = session.request({
         method,
         path: `${this.#server.prefix}${path}`,
         headers: { ...headers, 'user-agent': USER_AGENT, ...credentials },
         signal,
         ...(body === undefined ? {} : { body }),
       })
+      // undici hears the signal only when it has a stream for the request
+      const answer = await orAborted(sent, signal)
       return { session, credentials, response: { status: answer.statusCode, headers: answer.headers, body: answer.body } }
     } catch (thrown) {
       signal.throwIfAborted()
@@ -234,15 +236,16 @@ const OUTDATED = 'certificates are others by now, or the server is'
 const RENEW: Backoff = { firstMs: 1000, maxMs: 60_000 }
 const USER_AGENT = `netplane/${packageVersion()}`
 
-/** A caller that aborts leaves; the attempt goes on for the others. */
+/** A caller that aborts does not wait for the end of what it asked for. */
 async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   const onAbort = (): void => {
     reject(signal.reason)
   }
   signal.addEventListener('abort', onAbort, { once: true })
+  if (signal.aborted) onAbort()
   try {
-    return await Promise.race([promise, aborted])
+    return await Promise.race([aborted, promise])
   } finally {
     signal.removeEventListener('abort', onAbort)
   }
