@@ -108,8 +108,13 @@ dist/.built: $(TS_SOURCES) scripts/bundle-agent.ts scripts/bundling.ts tsconfig.
 	@$(RUN) scripts/bundle-agent.ts
 	@touch $@
 
-# The root file system of Dockerfile, without Docker: build/image, and as an image in one file: build/netplane.tar
+# The root file system of Dockerfile, without Docker: build/image, and as an image in one file. `make image` asks Debian for its packages each time; the
+# file by itself, as tests want it, is there until something here changes that goes into it.
+IMAGE := build/netplane.tar
 image: all
+	@rm -f $(IMAGE)
+	@$(MAKE) --no-print-directory $(IMAGE)
+$(IMAGE): $(BPF_OBJECTS) $(ADDON) $(SHIM) $(DATASTORE) dist/.built $(wildcard scripts/image/*) LICENSE package.json package-lock.json
 	@scripts/install-deps.sh image
 	@rm -rf build/image
 	@scripts/image/rootfs packages build/image

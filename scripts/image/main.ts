@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** build/image as an image in one file, build/netplane.tar, under the name that deploy/ has. Layer: scripts. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { packageRoot, packageVersion } from '#lib/base/os/package.ts'
@@ -11,7 +11,10 @@ const folder = mkdtempSync(join(tmpdir(), 'netplane-image-'))
 try {
   const tags = [`docker.io/library/netplane:${packageVersion()}`]
   const image = { root: join(build, 'image'), tags, entrypoint: [], command: ['netplane-start'] }
-  await writeArchive(join(build, 'netplane.tar'), join(folder, 'work'), [image])
+  // one that is half written is none to make
+  const archive = join(build, 'netplane.tar')
+  await writeArchive(`${archive}.half`, join(folder, 'work'), [image])
+  renameSync(`${archive}.half`, archive)
 } finally {
   rmSync(folder, { recursive: true })
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { packageRoot } from '#lib/base/os/package.ts'
 import { mapLimited } from '#lib/base/async/map-limited.ts'
-import { command } from '../../testkit/base/command.ts'
+import { imageArchive } from '../../testkit/base/image.ts'
 import type { Cluster } from '../../testkit/kubernetes/cluster.ts'
 import { MANIFEST, NAME, NAMESPACE } from '../../testkit/kubernetes/manifest.ts'
 import { CTR } from '../../testkit/kubernetes/node.ts'
@@ -20,8 +20,7 @@ export const POLICY_ONLY = join(DEPLOY, 'manifests/netplane-policy-only.yaml')
 
 /** Into each node's containerd: there is no registry. */
 export async function importImage(cluster: Cluster): Promise<void> {
-  await command('make', ['--no-print-directory', '-s', 'image'], { cwd: packageRoot(), timeout: 600_000 })
-  const archive = join(packageRoot(), 'build/netplane.tar')
+  const archive = await imageArchive()
   await mapLimited(cluster.nodes, 2, (node) =>
     cluster.lab.mustRun(`node/${node}`, [...CTR, 'image', 'import', archive], { timeoutMs: 300_000 }),
   )

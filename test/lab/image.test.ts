@@ -11,6 +11,7 @@ import { loadAll } from 'js-yaml'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isObject } from '#lib/base/object.ts'
 import { waitFor } from '../../lab/wait.ts'
+import { imageRoot } from '../../testkit/base/image.ts'
 import type { ScratchNode } from '../../testkit/base/scratch-node.ts'
 import { links, makeNode } from '../kernel/agent/node.ts'
 import { HANG_MS } from '../../testkit/base/hang.ts'
@@ -26,8 +27,7 @@ let machine: ScratchNode
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'netplane-image-'))
   root = join(folder, 'root')
-  for (const part of ['packages', 'files'])
-    execFileSync(join(TOP, 'scripts/image/rootfs'), [part, root], { stdio: ['ignore', 'ignore', 'inherit'] })
+  await imageRoot(root)
   machine = await makeNode()
 }, BUILD_MS)
 
