@@ -131,12 +131,6 @@ static __always_inline bool pkt_asks(const struct pkt *p)
 	return pkt_is_icmp(p) || p->proto == IPPROTO_SCTP ? p->asks : pkt_is_syn(p);
 }
 
-/* ICMP that is no echo: whatever its type, it is of one flow with all others between the two. */
-static __always_inline bool pkt_is_message(const struct pkt *p)
-{
-	return pkt_is_icmp(p) && !p->t.sport;
-}
-
 static __always_inline __u16 pkt_length(struct __sk_buff *skb)
 {
 	__u32 len = skb->len - ETH_HLEN;

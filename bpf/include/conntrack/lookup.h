@@ -115,14 +115,14 @@ static __always_inline bool is_attempt_back(const struct scratch *s, const struc
 	return leg->flags & LEG_ANSWER && pkt_asks(&s->p);
 }
 
-/* Last fragments of ICMP have no type. Answers to other messages than echoes have another type than the one that was
- * allowed. Both follow the flow's verdict while the rules are those that made it. */
+/* Last fragments of ICMP have no type. Answers have another type than the one that was allowed. Both follow the flow's
+ * verdict while the rules are those that made it. */
 static __always_inline bool is_let_be(const struct scratch *s, const struct ct_value *v)
 {
 	const struct ct_leg *leg = &v->leg[s->dir & 1];
 
 	return v->epoch == policy_epoch() && pkt_is_icmp(&s->p) &&
-	       (s->p.fragment || (leg->flags & LEG_ANSWER && pkt_is_message(&s->p) && !s->p.asks));
+	       (s->p.fragment || (leg->flags & LEG_ANSWER && !s->p.asks));
 }
 
 /* Fills in what is judged when an existing flow is judged again: the flow, or by itself an attempt of the other

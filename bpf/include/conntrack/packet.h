@@ -51,6 +51,13 @@ static __noinline enum verdict prepare_alone(struct scratch *s)
 	return why ? dropped(why) : FLOW_PREPARED;
 }
 
+/* Is it ICMP that answers, though nothing is known to have asked? It is sent as a flow's first packet would be, and
+ * never entered: requests with its id would pass by what was asked about it. */
+static __always_inline bool is_unasked(const struct pkt *p)
+{
+	return pkt_is_icmp(p) && !p->asks;
+}
+
 /* A packet of no known flow: prepared, judged, entered. Ends in FLOW_MADE or FLOW_THERE, or ends the packet.
  * `is_syn`: a SYN where packets enter, of which less is to be asked; the verifier looks at each kind by itself.
  * Reads alone; writes alone, src, dst, reroute, judged, eval, draft, syn, fib. */
@@ -73,6 +80,8 @@ static __always_inline enum verdict flow_new(struct __sk_buff *skb, struct scrat
 		return dropped(why);
 	if (!is_syn && s->alone)
 		return VERDICT_PASS;
+	if (!is_syn && is_unasked(&s->p))
+		return FLOW_MADE;
 	verdict = flow_enter(skb);
 	if (verdict == FLOW_MADE && accounts())
 		event_tell(skb, EVENT_OPENED, DROP_NONE);
@@ -95,7 +104,7 @@ static __always_inline struct ct_value *flow_known(struct __sk_buff *skb, struct
 	s->by_other = by_other_device(skb, v, &v->leg[s->dir & 1], s->hook);
 	/* the last condition: the pod's address is at another device by now */
 	s->renew |= s->by_other || !ct_fresh(v) || s->p.tcp_flags & TCP_SYN || v->epoch != policy_epoch() ||
-		    pkt_is_message(&s->p) || is_attempt_back(s, &v->leg[s->dir & 1]) ||
+		    pkt_is_icmp(&s->p) || is_attempt_back(s, &v->leg[s->dir & 1]) ||
 		    (s->hook == FROM_WORKLOAD && v->leg[opposite(s->dir)].ifindex != skb->ifindex);
 	verdict = s->renew ? flow_look_again(s, v) : FLOW_THERE;
 	if (is_dropped(verdict))

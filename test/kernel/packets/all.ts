@@ -12,6 +12,7 @@ import { cases as cutting } from './headers/cutting.ts'
 import { cases as damage } from './headers/damage.ts'
 import { cases as direct } from './services/direct.ts'
 import { cases as egress } from './policy/egress.ts'
+import { cases as echo } from './icmp/echo.ts'
 import { cases as ecn } from './headers/ecn.ts'
 import { cases as extensions } from './headers/extensions.ts'
 import { cases as failsafes } from './policy/failsafes.ts'
@@ -63,6 +64,7 @@ const cases: readonly PacketCase[] = [
   ...damage,
   ...direct,
   ...egress,
+  ...echo,
   ...ecn,
   ...extensions,
   ...failsafes,
