@@ -23,9 +23,26 @@ static __noinline bool unread_is_ours(struct __sk_buff *skb, struct scratch *s, 
 	       !addr_is_own(skb, s, &s->p.t.src, &s->p.t.dst);
 }
 
+/* May the sender tell of a service's flow that passed another node? Any router may. But what a pod of the overlay is
+ * sent does not pass services. */
+static __always_inline bool may_tell_of_service(struct scratch *s, const struct quoted *quoted)
+{
+	return !(addr_is_inner(&s->p.t.src, s->p.v4) || addr_is_multicast(&s->p.t.src, s->p.v4) ||
+		 source_is_elsewhere(s) || (cfg.overlay && (route_to(&s->p.t.src) || route_to(&quoted->t.src))));
+}
+
+/* Is the leg that of a service's flow which came to this node from the network? An error about it may have come to any
+ * node that has the service's address, and out of the tunnel from there. */
+static __always_inline bool came_to_service(const struct ct_leg *leg)
+{
+	return leg->hook == FROM_HOST &&
+	       (leg->flags & (LEG_NAT | LEG_ANSWER | LEG_TUNNELLED | LEG_INNER | LEG_BY_NODE)) == LEG_NAT;
+}
+
 /* May the error's sender report about the flow in s->draft.v? In the network any router may, by an address of a host,
- * also one of the link. In the tunnel the flow's other end may, and the node that the flow passes. With a source that
- * is another node's pod only that end may: no router has such an address. Reads draft.v. */
+ * also one of the link. In the tunnel the flow's other end may, and the node that the flow passes; also of a service's
+ * flow that came from the network, any node for such a router. With a source that is another node's pod only that end
+ * may: no router has such an address. Reads draft.v. */
 static __noinline bool may_tell(struct __sk_buff *skb, struct scratch *s, const struct quoted *quoted)
 {
 	const struct ct_leg *answers = &s->draft.v.leg[s->dir & 1], *went = &s->draft.v.leg[opposite(s->dir)];
@@ -43,6 +60,8 @@ static __noinline bool may_tell(struct __sk_buff *skb, struct scratch *s, const 
 		return true;
 	if (addr_eq(&s->p.t.src, &quoted->t.src))
 		return true;
+	if (came_to_service(answers))
+		return may_tell_of_service(s, quoted);
 	return addr_eq(&s->draft.v.via, &s->tunnel_from) && !(cfg.overlay && route_to(&s->p.t.src));
 }
 
@@ -133,14 +152,6 @@ static __noinline struct backend *related_backend(struct scratch *s, const struc
 	s->p.t = was;
 	s->p.proto = proto;
 	return be;
-}
-
-/* May the sender tell of a service's flow that passed another node? Any router may. But what a pod of the overlay is
- * sent does not pass services. */
-static __always_inline bool may_tell_of_service(struct scratch *s, const struct quoted *quoted)
-{
-	return !(addr_is_inner(&s->p.t.src, s->p.v4) || addr_is_multicast(&s->p.t.src, s->p.v4) ||
-		 source_is_elsewhere(s) || (cfg.overlay && (route_to(&s->p.t.src) || route_to(&quoted->t.src))));
 }
 
 /* An error about a service's flow that this node does not know: the network may have led the flow to another one. It

@@ -26,6 +26,9 @@ function otherNode(f: Family): PacketCase[] {
   const client = at(f.client, PORT)
   const ofNode = (to: string) => icmp(f.stranger, f.thirdNode, { type, code, word: 1400, body: l3(answer(to, at(f.thirdNode, NODE_PORT))) })
   const sentBack = (to: string) => by(f.thirdNode, f.node, { src: f.stranger, dst: f.thirdNode, inner: ofNode(to) })
+  const entered = udp(client, front)
+  /** of an answer of the pod's own, which passed no service */
+  const plain = (from: string) => icmp(from, f.pod, { type, code, word: 1400, ttl: 63, body: l3(answer(client, back)) })
   const far = [{ addr: f.remotePod, port: 8080, node: f.otherNode }]
   const near = [{ addr: f.pod, port: 8080 }]
   const opens = (from: string, addr: string): Step => ({
@@ -71,6 +74,28 @@ function otherNode(f: Family): PacketCase[] {
         comes('about another port', error(at(f.client, PORT + 1)), UNKNOWN),
         opens(at(f.overlayPod, PORT), f.overlayPod),
         comes("about a pod's flow, which passed no service", error(at(f.overlayPod, PORT)), { action: 'drop', reason: 'DROP_SPOOFED' }),
+      ],
+    },
+    {
+      name: `${f.name}: an error about a service's flow that came to this node reaches its backend, by whichever node the error comes`,
+      given: { backends: near, frontends: [front], maglev: [0], flags: FRONTEND_MAGLEV },
+      steps: [
+        { say: 'the client asks this node', through: 'from_host', packet: entered, action: 'redirect' },
+        comes('a router tells this node', error(client), { action: 'redirect', out: atPod(client, 63) }),
+        comes('and another one', inTunnel(error(client, { ttl: 63 })), { action: 'redirect', out: atPod(client, 63) }),
+        comes('as a pod of the overlay', inTunnel(error(client, { from: f.overlayPod })), { action: 'drop', reason: 'DROP_SPOOFED' }),
+        comes('as loopback', inTunnel(error(client, { from: f.loopback })), { action: 'drop', reason: 'DROP_SPOOFED' }),
+        comes('about another port', inTunnel(error(at(f.client, PORT + 1))), UNKNOWN),
+      ],
+    },
+    {
+      name: `${f.name}: an error out of the tunnel about a flow that passed no service, or no network, reaches nobody`,
+      given: { backends: near, frontends: [front], maglev: [0], flags: FRONTEND_MAGLEV },
+      steps: [
+        { say: 'a client asks the pod itself', through: 'from_host', packet: udp(client, back), action: 'redirect' },
+        comes('of that', inTunnel(plain(f.stranger)), { action: 'drop', reason: 'DROP_SPOOFED' }),
+        { say: 'a pod asks the service', through: 'from_workload', packet: udp(at(f.pod, PORT), front), action: 'redirect' },
+        comes('of that', inTunnel(error(at(f.pod, PORT))), { action: 'drop', reason: 'DROP_SPOOFED' }),
       ],
     },
   ]
