@@ -4,7 +4,7 @@
 #include "maps/counters.h"
 #include "maps/event-map.h"
 #include "maps/sockets.h"
-#include "lb/service.h"
+#include "lb/affinity.h"
 
 enum {
 	REFUSE = 0, /* a cgroup program's answer: EPERM */
@@ -98,14 +98,29 @@ static __always_inline struct meant service_of(struct bpf_sock_addr *ctx, const 
 	return m;
 }
 
-/* With affinity the node is one client. */
-static __always_inline struct backend *backend_for(const struct frontend *fe)
+/* With affinity the node is one client, by the address that its packets have. */
+static __always_inline struct backend *backend_for(const struct frontend *fe, bool v4)
 {
+	struct affinity_key k = {};
+	struct backend *be = 0;
+	struct live *live;
+	__u64 now;
 	__u32 slot;
 
-	if (fe->affinity && fe->inside.count)
-		return backend_in(fe->inside.list, (__u32)fe->inside.list % fe->inside.count);
-	return backend_at_random(&fe->inside, &slot);
+	if (!fe->affinity)
+		return backend_at_random(&fe->inside, &slot);
+	now = np_now();
+	k.list = fe->inside.list;
+	addr_of_node(&k.client, v4);
+	live = affinity_find(&k, fe->affinity, now);
+	if (live)
+		be = backend_in(k.list, live->slot);
+	if (be)
+		return be;
+	be = backend_at_random(&fe->inside, &slot);
+	if (be)
+		affinity_put(&k, be, now);
+	return be;
 }
 
 /* `dst`, `port`: the service going in, the backend coming out. As meant: what goes there has to pass the packet path,
@@ -150,7 +165,7 @@ static __always_inline enum sent to_backend(struct bpf_sock_addr *ctx, struct ad
 		return SENT_NOWHERE;
 	if (!m.fe || (ctx->protocol == IPPROTO_UDP && !m.here_only))
 		return SENT_AS_MEANT;
-	be = backend_for(m.fe);
+	be = backend_for(m.fe, addr_is_v4(dst));
 	if (!be || is_perhaps_itself(ctx, &be->addr))
 		return SENT_AS_MEANT; /* the packet path answers where there is none */
 	return socket_sent_to(ctx, dst, port, &be->addr, be->port);
@@ -179,7 +194,7 @@ static __always_inline enum sent to_same_backend(struct bpf_sock_addr *ctx, stru
 		if (live)
 			return socket_sent_to(ctx, dst, port, &last->addr, last->port);
 	}
-	be = backend_for(fe);
+	be = backend_for(fe, addr_is_v4(dst));
 	if (!be || is_perhaps_itself(ctx, &be->addr))
 		return SENT_AS_MEANT;
 	chosen.addr = be->addr;

@@ -4,7 +4,7 @@
 #define NP_LB_SELECT_H
 
 #include "l3/route.h"
-#include "lb/service.h"
+#include "lb/affinity.h"
 
 /* The service that the packet is for. Fills in what is known of its destination. */
 static __noinline struct frontend *service_of_packet(const struct scratch *s, struct addr_info *dst)
@@ -49,23 +49,18 @@ static __noinline struct backend *pick_by_maglev(struct scratch *s, const struct
 	return backend_in(list, *slot);
 }
 
-/* The backend of the client's last flow, if that was not too long ago and new flows may still go there. */
+/* The backend of the client's last flow; 0: there is none to stay with. */
 static __noinline struct backend *pick_by_affinity(struct scratch *s, const struct frontend *fe,
 						   const struct choice *from, __u32 *slot)
 {
 	struct affinity_key k = {};
-	struct affinity *a;
 	struct live *live;
 
 	k.list = from->list;
 	k.client = s->p.t.src;
-	a = bpf_map_lookup_elem(&np_affinity, &k);
-	if (!a || (s->now > a->seen && s->now - a->seen > fe->affinity * SECOND_NS))
+	live = affinity_find(&k, fe->affinity, s->now);
+	if (!live)
 		return 0;
-	live = backend_live(from->list, &a->addr, a->port);
-	if (!live || !(live->flags & LIVE_CHOSEN))
-		return 0;
-	a->seen = s->now;
 	*slot = live->slot;
 	return backend_in(from->list, live->slot);
 }
@@ -73,14 +68,10 @@ static __noinline struct backend *pick_by_affinity(struct scratch *s, const stru
 static __noinline void affinity_note(struct scratch *s, const struct choice *from, const struct backend *be)
 {
 	struct affinity_key k = {};
-	struct affinity a = {};
 
 	k.list = from->list;
 	k.client = s->p.t.src;
-	a.seen = s->now;
-	a.addr = be->addr;
-	a.port = be->port;
-	bpf_map_update_elem(&np_affinity, &k, &a, BPF_ANY);
+	affinity_put(&k, be, s->now);
 }
 
 /* 0: there is none. */

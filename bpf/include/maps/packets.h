@@ -22,7 +22,6 @@ NP_LRU(np_frags, struct frag_key, struct frag, 4096);
 NP_LRU(np_links, __u32, struct link_addr, 4096);
 /* key: a node's address; written and read by the slow paths alone */
 NP_LRU(np_paths, struct addr, struct path, 4096);
-NP_LRU(np_affinity, struct affinity_key, struct affinity, 16384);
 
 /* ---- written by the agent, read by the slow paths ---------------------------------------------------- */
 

@@ -12,4 +12,7 @@ NP_HASH(np_backends, struct backend_key, struct backend, 262144);
 NP_HASH(np_addrs, struct addr, struct addr_info, 65536);
 NP_HASH(np_live, struct live_key, struct live, 65536);
 
+/* written and read by the slow paths and by connect and sendmsg; bounded by LRU eviction */
+NP_LRU(np_affinity, struct affinity_key, struct affinity, 16384);
+
 #endif

@@ -78,6 +78,7 @@ export async function connectCases(cgroup: string, facts: KernelFacts, check: Ch
       const at = nodePort(family)
       check(`connect${family.bits}, switched off: node ports of the node's own addresses`, await tcp(loaded, family, { facts, at }))
       check(`sendmsg${family.bits}, switched off: node ports of the node's own addresses`, await udp(loaded, family, { facts, at }))
+      check(`connect${family.bits}, switched off: the node keeps its backend of a node port with affinity`, await keeps(loaded, family))
       const none = { ...at, host: at.frontend }
       check(
         `connect${family.bits}, switched off: no address is loopback's, and its node ports`,
@@ -248,6 +249,38 @@ async function steady(loaded: Loaded, family: Family): Promise<string | undefine
     return got.includes(5) ? undefined : `when one was gone: ${got.join(' and ')}`
   } finally {
     for (const socket of [first, second, client]) socket.close()
+  }
+}
+
+/** Connections of the node to its own node port with affinity: all to one backend, whichever others come, and to
+ * another when that one is gone. */
+async function keeps(loaded: Loaded, family: Family): Promise<string | undefined> {
+  const at = nodePort(family)
+  const servers = Array.from({ length: 8 }, (_, index) => createServer((socket) => socket.end(String(index))).listen(0, family.local))
+  await Promise.all(servers.map((server) => once(server, 'listening')))
+  const all = servers.map((server) => portOf(server.address()))
+  const reached = async (ports: readonly number[]): Promise<number> => {
+    await publish(loaded, family, { proto: TCP, ports, at, affinity: 60 })
+    const socket = connect({ host: at.host, port: at.port })
+    try {
+      const came: unknown[] = await once(socket, 'data', { signal: AbortSignal.timeout(WAIT_MS) })
+      return all[Number(String(came[0]))] ?? 0
+    } finally {
+      socket.destroy()
+    }
+  }
+  try {
+    const first = await reached(all.slice(0, 2))
+    const later: number[] = []
+    for (let count = 3; count <= all.length; count++) later.push(await reached(all.slice(0, count).reverse()))
+    if (later.some((port) => port !== first)) return `${String(first)}, and when others came ${later.join()}`
+    const others = all.filter((port) => port !== first)
+    const next = [await reached(others), await reached(all)]
+    return others.includes(next[0] ?? 0) && next[0] === next[1] ? undefined : `when it was gone: ${next.join()}`
+  } catch (error) {
+    return String(error)
+  } finally {
+    for (const server of servers) server.close()
   }
 }
 
