@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What is wanted of a node, compiled from nothing. Layer: agent. */
+import { atOnce } from '#lib/base/async/slices.ts'
 import { readOnce } from '#lib/store/read-once.ts'
 import type { SourceStatus } from '#lib/store/source.ts'
 import { Store } from '#lib/store/store.ts'
@@ -32,7 +33,7 @@ export async function readDesired(
   const own = localSettings(options.config, process.env)
   const servers = (): readonly ServerPlace[] => source.servers?.() ?? []
   const state = new DesiredState({ node: options.node, store, own, servers, ...agentRole(options) })
-  const { compiled, missingNode } = state.compile() ?? {}
+  const { compiled, missingNode } = atOnce(state.compile()) ?? {}
   const why = unavailable ?? missingNode ?? `the source (${source.name}) could not be read`
   return { desired: compiled?.desired, problems, missing: compiled === undefined ? why : undefined, ruleNames: state.policy.ruleNames }
 }

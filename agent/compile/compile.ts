@@ -7,6 +7,7 @@ import { FRONTEND_EXTERNAL, RANGE_INSIDE } from '#lib/base/bpf-constants.ts'
 import { formatAddr } from '#lib/base/ip.ts'
 import { sortedEntries } from '#lib/base/order.ts'
 import type { Rejected } from '#lib/base/result.ts'
+import type { Sliced } from '#lib/base/async/slices.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
 import { nodeAddress } from '#lib/model/node.ts'
@@ -108,30 +109,32 @@ export class Compiler {
   }
 
   /** Compiles everything from scratch. */
-  compileAll(input: CompileInput): DesiredChange {
+  *compileAll(input: CompileInput): Sliced<DesiredChange> {
     this.#claims = new KeyConflicts()
     this.#lost = new Map()
     this.#healthChecks.clear()
-    const fragments = this.#fragments(this.#allOwners(input.snapshot), input)
+    const fragments = yield* this.#fragments(this.#allOwners(input.snapshot), input)
     const node = this.#compileNode(input)
-    this.#policy = new PolicyPipeline(this.#node, this.#blocks)
-    const policy = this.#policy.all(input.snapshot)
+    // numbers of rules mean what they did until there are others
+    const pipeline = new PolicyPipeline(this.#node, this.#blocks)
+    const policy = yield* pipeline.all(input.snapshot)
+    this.#policy = pipeline
     this.#last = { input, node }
     return { fragments: fragments.filter((fragment) => fragment.rows.length > 0), node, policy, complete: true }
   }
 
   /** What these changes, and other settings or addresses than last time, make different. The first time it is
    * everything. */
-  compileChanges(input: CompileInput, changes: readonly ObjectChange[]): DesiredChange {
+  *compileChanges(input: CompileInput, changes: readonly ObjectChange[]): Sliced<DesiredChange> {
     const last = this.#last
-    if (last === undefined) return this.compileAll(input)
+    if (last === undefined) return yield* this.compileAll(input)
     const touched = new DirtyOwners({ self: this.#node, snapshot: input.snapshot })
     touched.objects(changes)
     touched.surroundings(last.input, input)
     const before = this.#healthChanges
-    const fragments = this.#fragments(touched.owners, input)
+    const fragments = yield* this.#fragments(touched.owners, input)
     const node = touched.node || this.#healthChanges !== before ? this.#compileNode(input) : last.node
-    const policy = this.#policy.changes(changes, input.snapshot)
+    const policy = yield* this.#policy.changes(changes, input.snapshot)
     this.#last = { input, node }
     return { fragments, node: deepEqual(last.node, node) ? undefined : node, policy, complete: false }
   }
@@ -170,7 +173,7 @@ export class Compiler {
   }
 
   /** One fragment for each of these owners, and for the other owners that gain or lose a key by it. */
-  #fragments(owners: Iterable<string>, input: CompileInput): readonly Fragment[] {
+  *#fragments(owners: Iterable<string>, input: CompileInput): Sliced<readonly Fragment[]> {
     const fragments = new Map<string, Fragment>()
     // a Set's iteration goes on to what is added meanwhile; an owner that is disturbed after its turn is taken out and
     // added again
@@ -180,6 +183,7 @@ export class Compiler {
       const { fragment, disturbed } = this.#settle(owner, this.#draft(owner, input))
       fragments.set(owner, fragment)
       for (const other of disturbed) queue.add(other)
+      yield
     }
     return [...fragments.values()]
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** From the store to the desired state: configuration and compiler in a row. Layer: agent. */
+import type { Sliced } from '#lib/base/async/slices.ts'
 import { protocolNumber, type Addr } from '#lib/base/ip.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
 import { ownNode, type Node } from '#lib/model/node.ts'
@@ -84,8 +85,8 @@ export class DesiredState {
   }
 
   /** What is wanted otherwise than before, the first time everything. undefined: nothing changed, or some source is not
-   * synced. `held`: addresses of this node's interfaces. */
-  compile(held: () => readonly Addr[] = () => []): CompileResult | undefined {
+   * synced. `held`: addresses of this node's interfaces. The store is to hold its snapshot until it is done. */
+  *compile(held: () => readonly Addr[] = () => []): Sliced<CompileResult | undefined> {
     const { store } = this.#options
     if (!store.synced) return undefined
     const servers = this.#serversNow(held)
@@ -104,7 +105,7 @@ export class DesiredState {
       missingNode: this.#missingText(own),
       missingAddress: this.#self && missingAddress(this.#self),
       missingFamily: this.#self && missingFamily(this.#self, store.snapshot),
-      compiled: this.#compile(changes),
+      compiled: yield* this.#compile(changes),
     }
   }
 
@@ -136,14 +137,15 @@ export class DesiredState {
     return this.#resolved
   }
 
-  #compile(changes: readonly ObjectChange[]): Compiled | undefined {
+  *#compile(changes: readonly ObjectChange[]): Sliced<Compiled | undefined> {
     const { makesRoutes = true, servesPods = false } = this.#options
     const snapshot = this.#snapshotWithSelf()
     if (snapshot === undefined || this.#resolved === undefined) return undefined
     const settings = withServers(this.#resolved.config.compile, this.#servers)
     const input = { snapshot, settings, servers: this.#servers, makesRoutes, servesPods }
-    const desired = this.#resync ? this.#compiler.compileAll(input) : this.#compiler.compileChanges(input, changes)
+    const isWhole = this.#resync
     this.#resync = false
+    const desired = yield* isWhole ? this.#compiler.compileAll(input) : this.#compiler.compileChanges(input, changes)
     const { cuts, noRoom } = this.#compiler.policy
     return { desired, conflicts: this.#newConflicts(), truncated: cuts, quotaExceeded: noRoom }
   }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** One pass of the agent: from what changed in the sources to the kernel. Layer: agent. */
+import { inSlices } from '#lib/base/async/slices.ts'
+import { systemClock } from '#lib/base/clock.ts'
 import { selfAddresses } from '../dataplane/host/devices.ts'
 import type { ClusterSide } from './cluster-side.ts'
 import type { DataplaneSetup } from './dataplane-setup.ts'
@@ -22,10 +24,18 @@ export function passOf({ cluster, running, reports, onPass }: PassOptions): () =
     // the kernel verifies programs while we compile
     const first = desired.firstConfiguration()
     if (first !== undefined) await dataplane.begin(first)
-    const result = desired.compile(() => selfAddresses(monitor.interfaces))
-    if (store.synced) health.pass('sources.synced')
-    if (result !== undefined) reportResult(result, reports)
-    if (result?.compiled !== undefined) dataplane.setDesired(result.compiled.desired)
+    {
+      // what sources tell meanwhile is for the next pass
+      using stack = new DisposableStack()
+      stack.use(store.hold())
+      const result = await inSlices(
+        desired.compile(() => selfAddresses(monitor.interfaces)),
+        systemClock,
+      )
+      if (store.synced) health.pass('sources.synced')
+      if (result !== undefined) reportResult(result, reports)
+      if (result?.compiled !== undefined) dataplane.setDesired(result.compiled.desired)
+    }
     const again = await dataplane.pass()
     onPass((performance.now() - start) / 1000)
     if (dataplane.isWritten) reports.latency.settled()

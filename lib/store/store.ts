@@ -2,9 +2,11 @@
 /** Takes events of all sources, holds the current objects, and hands out what changed since it was last asked.
  * Layer: lib/store.
  *
- * Nothing is copied per change: the snapshot is a view of the live maps, valid as it is until control returns to
- * the event loop. Values are replaced, never changed, so one that was read stays as it was. */
+ * Nothing is copied per change: the snapshot is a view of the live maps. It is valid as it is until control returns to
+ * the event loop, or as long as {@link Store.hold} holds it. Values are replaced, never changed, so one that was read
+ * stays as it was. */
 import { deepEqual } from '../base/deep-equal.ts'
+import { InternalError } from '../base/errors.ts'
 import type { EndpointSlice } from '../model/endpoint-slice.ts'
 import { COLLECTIONS, type CollectionName } from '../model/kinds.ts'
 import { nodeFrom, type Node } from '../model/node.ts'
@@ -63,6 +65,8 @@ export class Store {
   /** by ref: the value it had when changes were last taken */
   #pending = new Map<string, { readonly ref: SnapshotRef; readonly before: SnapshotObject | undefined }>()
   #told = false
+  /** events that came while the snapshot is held, in order; undefined: it is not */
+  #waiting: [source: string, events: readonly SourceEvent[]][] | undefined
   #revision = 0
 
   constructor(options: StoreOptions) {
@@ -90,6 +94,19 @@ export class Store {
     }
   }
 
+  /** Until the result is disposed of, the snapshot stays as it is: events wait. Once at a time. */
+  hold(): Disposable {
+    if (this.#waiting !== undefined) throw new InternalError('the snapshot is held already')
+    this.#waiting = []
+    return {
+      [Symbol.dispose]: () => {
+        const waiting = this.#waiting ?? []
+        this.#waiting = undefined
+        for (const [source, events] of waiting) this.#apply(source, events)
+      },
+    }
+  }
+
   /** What differs from the last time this was called, each object once, in no particular order. Empties it. */
   takeChanges(): readonly ObjectChange[] {
     const pending = this.#pending
@@ -106,6 +123,10 @@ export class Store {
   }
 
   #apply(source: string, events: readonly SourceEvent[]): void {
+    if (this.#waiting !== undefined) {
+      this.#waiting.push([source, events])
+      return
+    }
     for (const event of events) {
       const ref = event.kind === 'upsert' ? event.object : event.ref
       const object = event.kind === 'upsert' ? event.object : undefined

@@ -4,6 +4,7 @@
  *
  * What the tables hold depends on what there is, not on how it came to be; the work of a change is in proportion to
  * what it selects. */
+import { atOnce, type Sliced } from '#lib/base/async/slices.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { recordOf } from '#lib/base/object.ts'
 import { comparePolicies } from '#lib/model/policy-order.ts'
@@ -67,34 +68,43 @@ export class PolicyCompiler {
 
   /** Steps to be taken one after the other, none of them empty. The first time it is everything. */
   change(updates: Iterable<PolicyUpdate>): readonly PolicyStep[] {
+    return atOnce(this.slicedChange(updates))
+  }
+
+  /** The same in slices. What the compiler says of itself meanwhile is half of it. */
+  *slicedChange(updates: Iterable<PolicyUpdate>): Sliced<readonly PolicyStep[]> {
     const touched = nothingTouched()
-    for (const update of updates) this.#update(update, touched)
+    for (const update of updates) {
+      this.#update(update, touched)
+      yield
+    }
     this.#meanings(touched)
-    const steps = this.#steps(touched, true)
-    return this.#regroup.isHalfDone ? [...steps, ...this.#steps(nothingTouched(), false)] : steps
+    yield
+    const steps = yield* this.#steps(touched, true)
+    return this.#regroup.isHalfDone ? [...steps, ...(yield* this.#steps(nothingTouched(), false))] : steps
   }
 
   /** `inHalves`: there may be more to be done. */
-  #steps(touched: DirtyGroups, inHalves: boolean): readonly PolicyStep[] {
-    const { old, moves } = this.#regroup.change(touched, inHalves)
+  *#steps(touched: DirtyGroups, inHalves: boolean): Sliced<readonly PolicyStep[]> {
+    const { old, moves } = yield* this.#regroup.change(touched, inHalves)
     for (const addr of moves.ends.keys()) touched.addrs.add(addr)
     for (const key of this.#written.hosts) touched.hosts.add(key)
     const [addresses, sets, written] = [this.#addresses, this.#sets, this.#written]
-    const plan = planTransition(this.#changeOf(touched, moves), new LiveView(sets, addresses.identities))
+    const plan = yield* planTransition(this.#changeOf(touched, moves), new LiveView(sets, addresses.identities))
     const unused: PolicyRow[] = []
     let later: Targets | undefined
-    return transitionSteps({
+    return yield* transitionSteps({
       rulesets: () => sets.takeNewRows(plan.left),
       identities: () => written.reassign(plan.first),
       newcomers: () => written.switchEnds(plan.newcomers, (addr) => this.#endAt(addr, plan)),
       endpoints: () => this.#switch(touched, plan),
       departed: () => written.takeGoneEnds(),
       switched: () => written.takeEpoch(),
-      coarser: () => {
+      *coarser() {
         // old rulesets had to tell addresses apart until the last endpoint had another one
         for (const set of old) for (const row of sets.release(set)) unused.push(row)
-        later = targetsOf(addresses.settle())
-        return sets.takeNewRows()
+        later = targetsOf(yield* addresses.settle())
+        return yield* sets.takeNewRows()
       },
       settled: () => written.reassign(bothTargets(plan.rest, later)),
       prefixes: () => written.takeGoneNets(),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The policy of one node: what the store says → steps. Layer: agent/compile (pure). */
+import type { Sliced } from '#lib/base/async/slices.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import { PolicyCompiler } from './compiler.ts'
 import { PolicyFeed } from './object-to-update.ts'
@@ -17,14 +18,14 @@ export class PolicyPipeline {
   }
 
   /** Once, before all others. */
-  all(snapshot: Snapshot): readonly PolicyStep[] {
-    return this.#compiler.change(this.#feed.all(snapshot))
+  all(snapshot: Snapshot): Sliced<readonly PolicyStep[]> {
+    return this.#compiler.slicedChange(this.#feed.all(snapshot))
   }
 
   /** These are in the snapshot already. */
-  changes(changes: readonly ObjectChange[], snapshot: Snapshot): readonly PolicyStep[] {
+  *changes(changes: readonly ObjectChange[], snapshot: Snapshot): Sliced<readonly PolicyStep[]> {
     const updates = [...this.#feed.changes(changes, snapshot)]
-    return updates.length === 0 ? [] : this.#compiler.change(updates)
+    return updates.length === 0 ? [] : yield* this.#compiler.slicedChange(updates)
   }
 
   /** by number */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What one node's agent would write: services, addresses and tables of policy, compiled when they are asked for.
  * Layer: cli (pure). */
+import { atOnce } from '#lib/base/async/slices.ts'
 import { ADDR_EXTERNAL, ADDR_SELF, ADDR_SERVICE, FAILSAFE_IN, OWN_SLOTS } from '#lib/base/bpf-constants.ts'
 import { isWithin, protocolNumber, type Addr, type Cidr } from '#lib/base/ip.ts'
 import type { FailsafePort, Failsafes } from '#lib/model/failsafe.ts'
@@ -100,7 +101,7 @@ export class NodeView {
   #compiled(): Rows {
     if (this.#rows !== undefined) return this.#rows
     const input = { snapshot: this.#snapshot, settings: this.config.compile }
-    this.#rows = rowsOf(new Compiler(this.name).compileAll(input).fragments)
+    this.#rows = rowsOf(atOnce(new Compiler(this.name).compileAll(input)).fragments)
     return this.#rows
   }
 }

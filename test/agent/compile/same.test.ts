@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** However a state came about, it compiles to the same as from nothing. Layer: test. */
+import { atOnce } from '#lib/base/async/slices.ts'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { nameKey, refText } from '#lib/model/ref.ts'
@@ -125,7 +126,7 @@ describe('in the end it is the same as from nothing', () => {
         applied.apply(world.compile())
         const fresh = new Applied()
         const compiler = new Compiler('n1')
-        fresh.apply(compiler.compileAll(world.input))
+        fresh.apply(atOnce(compiler.compileAll(world.input)))
         expect(new Map([...applied.rows].sort())).toEqual(new Map([...fresh.rows].sort()))
         expect(applied.node).toEqual(fresh.node)
         expect(world.compiler.conflicts()).toEqual(compiler.conflicts())

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A store and a compiler that follows it, and a cluster to put there. Layer: test. */
+import { atOnce } from '#lib/base/async/slices.ts'
 import { rejectedText } from '#lib/base/result.ts'
 import type { Store } from '#lib/store/store.ts'
 import { Compiler } from '#agent/compile/compile.ts'
@@ -40,7 +41,7 @@ export class World {
   }
 
   compile(): DesiredChange {
-    return this.compiler.compileChanges(this.input, this.store.takeChanges())
+    return atOnce(this.compiler.compileChanges(this.input, this.store.takeChanges()))
   }
 
   /** Owners of what comes out, and whether the node part does. */

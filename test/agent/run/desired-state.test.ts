@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { atOnce } from '#lib/base/async/slices.ts'
 import { describe, expect, test } from 'vitest'
 import { formatCidr, parseAddr, parseCidr, parsePort } from '#lib/base/ip.ts'
 import { rejectedText } from '#lib/base/result.ts'
@@ -36,7 +37,7 @@ function setup() {
   const told = { changes: 0 }
   const store = new Store({ sources: ['test'], onChange: () => told.changes++ })
   const state = new DesiredState({ node: 'n1', store })
-  const desired = () => state.compile()?.compiled?.desired
+  const desired = () => atOnce(state.compile())?.compiled?.desired
   const sink = store.sink('test')
   const put = (object: KubeObject): void => {
     sink.apply([{ kind: 'upsert', object }])
@@ -80,8 +81,7 @@ describe('what is wanted', () => {
     sink.apply([{ kind: 'upsert', object: self }])
     sink.synced()
     const nets = () =>
-      state
-        .compile()
+      atOnce(state.compile())
         ?.compiled?.desired.fragments.flatMap(({ rows }) => rows)
         .flatMap((row) => (row.table === 'failsafes' && row.key.cidr.bits === 32 ? [formatCidr(row.key.cidr)] : []))
     const first = nets()
@@ -94,16 +94,16 @@ describe('what is wanted', () => {
     const { state, sink, put } = setup()
     put(self)
     sink.synced()
-    expect(state.compile()).toMatchObject({ objects: undefined, compiled: { desired: { complete: true } } })
+    expect(atOnce(state.compile())).toMatchObject({ objects: undefined, compiled: { desired: { complete: true } } })
     put(node)
-    expect(state.compile()?.objects?.map(({ after }) => after?.name)).toEqual(['n2'])
+    expect(atOnce(state.compile())?.objects?.map(({ after }) => after?.name)).toEqual(['n2'])
   })
 
   test('is unknown until every source is synced, and that is reported as a change', () => {
     const { told, state, desired, sink, put } = setup()
     put(self)
     put(node)
-    expect([told.changes, state.compile()]).toEqual([0, undefined])
+    expect([told.changes, atOnce(state.compile())]).toEqual([0, undefined])
     sink.synced()
     expect(told.changes).toBe(1)
     const first = desired()
@@ -116,18 +116,18 @@ describe('what is wanted', () => {
     const { state, desired, sink, put } = setup()
     put(self)
     sink.synced()
-    state.compile()
-    expect(state.compile()).toBeUndefined()
+    atOnce(state.compile())
+    expect(atOnce(state.compile())).toBeUndefined()
     put(node)
     expect(desired()).toMatchObject({ complete: false, fragments: [{ owner: 'Node/n2' }] })
     state.requestResync()
     expect(desired()?.complete).toBe(true)
-    expect(state.compile()).toBeUndefined()
+    expect(atOnce(state.compile())).toBeUndefined()
   })
 
   test('names the objects that want a key of another, when that changes', () => {
     const { state, sink, put, drop } = setup()
-    const conflicts = () => state.compile()?.compiled?.conflicts?.map(({ rejected }) => rejectedText(rejected))
+    const conflicts = () => atOnce(state.compile())?.compiled?.conflicts?.map(({ rejected }) => rejectedText(rejected))
     const rival = { ...node, name: 'n3' }
     put(self)
     put(node)
@@ -144,7 +144,7 @@ describe('what is wanted', () => {
   test('follows the settings, and hands them out when they change', () => {
     const { state, sink, put } = setup()
     const taken = () => {
-      const { settings, compiled } = state.compile() ?? {}
+      const { settings, compiled } = atOnce(state.compile()) ?? {}
       return [settings?.config.compile.knobs.connectTcp, compiled?.desired.node?.knobs.connectTcp]
     }
     put(self)
@@ -161,19 +161,19 @@ describe('what is wanted', () => {
     const missingNode = 'there is no Node n1 in the sources'
     put(node)
     sink.synced()
-    const first = state.compile()
+    const first = atOnce(state.compile())
     // the configuration says where health is served, and that is needed now
     expect(first).toMatchObject({ missingNode, compiled: undefined, settings: { config: { compile: { knobs: { connectTcp: true } } } } })
-    expect(state.compile()).toBeUndefined()
+    expect(atOnce(state.compile())).toBeUndefined()
     put(felix({ bpfConnectTimeLoadBalancing: 'Disabled' }))
-    expect(state.compile()).toMatchObject({
+    expect(atOnce(state.compile())).toMatchObject({
       missingNode,
       compiled: undefined,
       settings: { config: { compile: { knobs: { connectTcp: false } } } },
     })
     put(self)
     expect(told.changes).toBe(3)
-    const { compiled, missingNode: now } = state.compile() ?? {}
+    const { compiled, missingNode: now } = atOnce(state.compile()) ?? {}
     expect(compiled?.desired).toMatchObject({ complete: true, node: { host: { addresses: self.addresses }, knobs: { connectTcp: false } } })
     expect(compiled?.desired.fragments.map((fragment) => fragment.owner)).toEqual(['Node/n1', 'Node/n2'])
     expect(now).toBeUndefined()
@@ -187,7 +187,7 @@ describe('what is wanted', () => {
     sink.synced()
     const before = desired()
     drop(self)
-    const result = state.compile()
+    const result = atOnce(state.compile())
     expect(result?.missingNode).toBe('there is no Node n1 in the sources: its last good state stays in force')
     const change = result?.compiled?.desired
     expect(change?.node).toBeUndefined()
@@ -197,6 +197,6 @@ describe('what is wanted', () => {
     put(node)
     expect(desired()?.node?.host).toEqual(before?.node?.host)
     put(self)
-    expect(state.compile()).toMatchObject({ missingNode: undefined })
+    expect(atOnce(state.compile())).toMatchObject({ missingNode: undefined })
   })
 })

@@ -43,6 +43,25 @@ describe('changes', () => {
     expect(changed).toMatchObject({ before: { ports: [{ port: 80 }] }, after: { ports: [{ port: 82 }] } })
   })
 
+  test('that come while the snapshot is held wait, in their order, and are announced when it is let go of', () => {
+    let told = 0
+    const store = new Store({ sources: ['test'], onChange: () => told++ })
+    const sink = store.sink('test')
+    sink.apply([put(service('a')), put(node('n1'))])
+    sink.synced()
+    store.takeChanges()
+    const { revision } = store.snapshot
+    const held = store.hold()
+    sink.apply([put(service('b')), drop(node('n1'))])
+    sink.apply([drop(service('b')), put(service('c'))])
+    expect([[...store.snapshot.services.keys()], store.snapshot.revision, told]).toEqual([['default/a'], revision, 1])
+    expect(() => store.hold()).toThrow('held already')
+    held[Symbol.dispose]()
+    expect([[...store.snapshot.services.keys()], told]).toEqual([['default/a', 'default/c'], 2])
+    expect(show(store.takeChanges())).toEqual(['+Service/default/c', '-Node/n1'])
+    store.hold()[Symbol.dispose]()
+  })
+
   test('that lead back are none', () => {
     const store = storeOf([service('a')])
     store.takeChanges()

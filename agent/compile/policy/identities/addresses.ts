@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which identity each address and prefix has, kept up to date. Layer: agent/compile (pure). */
+import type { Sliced } from '#lib/base/async/slices.ts'
 import { addrBits, ANY_V4, depthOf, prefixKey } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { AddressChanges, IdentityMove, NetMove } from './address-changes.ts'
@@ -149,25 +150,33 @@ export class Addresses {
 
   /** Predicates of all identities that {@link settle} would look for: those of prefixes, and of addresses, alike ones
    * once. Prefixes within those of many predicates have all of these. Nothing where they cannot be many. */
-  weigh(): AlikeLists {
+  *weigh(): Sliced<AlikeLists> {
     this.#gone.takeOut()
-    this.#spread()
+    yield* this.#spread()
     const alike = new AlikeLists()
     if (this.identities.predicates * (this.#dirtyPrefixes.size + this.#dirtyEnds.size) < WORTH_WEIGHING) return alike
     for (const key of this.#dirtyPrefixes) {
       const prefix = this.#prefixes.get(key)
       if (prefix !== undefined) alike.add(this.#listsAround(prefix.cidr.addr, depthOf(prefix.cidr)))
+      yield
     }
-    for (const addr of this.#dirtyEnds) alike.add(this.#listsAround(addr, WHOLE, this.#ends.get(addr)?.things))
+    for (const addr of this.#dirtyEnds) {
+      alike.add(this.#listsAround(addr, WHOLE, this.#ends.get(addr)?.things))
+      yield
+    }
     return alike
   }
 
   /** Brings everything up to date. */
-  settle(): AddressChanges {
+  *settle(): Sliced<AddressChanges> {
     this.#gone.takeOut()
-    this.#spread()
+    yield* this.#spread()
     const prefixes = [...this.#dirtyPrefixes].flatMap((key) => this.#prefixes.get(key) ?? [])
-    const strangers = prefixes.map((prefix) => this.#prefixes.identityAround(prefix.cidr.addr, depthOf(prefix.cidr)))
+    const strangers: Identity[] = []
+    for (const prefix of prefixes) {
+      strangers.push(this.#prefixes.identityAround(prefix.cidr.addr, depthOf(prefix.cidr)))
+      yield
+    }
     const ends = [...this.#dirtyEnds].flatMap((addr): EndBefore[] => {
       const known = this.#ends.get(addr)
       return known === undefined ? [] : [{ addr, known, was: known.identity ?? this.#prefixes.identityAround(addr, WHOLE) }]
@@ -175,9 +184,13 @@ export class Addresses {
     this.#dirtyPrefixes.clear()
     this.#dirtyEnds.clear()
     const had = prefixes.map(({ key, identity }) => identity !== undefined || (key === V4_KEY && this.#hiddenV4))
-    const changed = prefixes.map((prefix) => this.#settlePrefix(prefix))
+    const changed: boolean[] = []
+    for (const prefix of prefixes) {
+      changed.push(this.#settlePrefix(prefix))
+      yield
+    }
     const nets = new Map<string, NetMove>()
-    for (const [at, { key, cidr, identity }] of prefixes.entries())
+    for (const [at, { key, cidr, identity }] of prefixes.entries()) {
       if (changed[at] === true)
         nets.set(key, {
           cidr,
@@ -186,13 +199,20 @@ export class Addresses {
           isGone: identity === undefined,
           isNew: had[at] === false,
         })
+      yield
+    }
     this.#coverV4(nets)
     const known = new Map<readonly LivePredicate[], Identity>()
-    return { ends: new Map(ends.map((end) => [end.addr, this.#settleEnd(end, known)])), nets }
+    const moves = new Map<Addr, IdentityMove>()
+    for (const end of ends) {
+      moves.set(end.addr, this.#settleEnd(end, known))
+      yield
+    }
+    return { ends: moves, nets }
   }
 
   /** Whatever is within a dirty prefix is dirty as well. */
-  #spread(): void {
+  *#spread(): Sliced<void> {
     const wide = new Set<string>()
     for (const key of this.#dirtyPrefixes) {
       const prefix = this.#prefixes.get(key)
@@ -201,10 +221,14 @@ export class Addresses {
       else if (this.#ends.has(prefix.cidr.addr)) this.#dirtyEnds.add(prefix.cidr.addr)
     }
     if (wide.size === 0) return
-    for (const { key, cidr } of this.#prefixes.values())
+    for (const { key, cidr } of this.#prefixes.values()) {
       if (this.#prefixes.around(cidr.addr, depthOf(cidr)).some((around) => wide.has(around.key))) this.#dirtyPrefixes.add(key)
-    for (const addr of this.#ends.keys())
+      yield
+    }
+    for (const addr of this.#ends.keys()) {
       if (this.#prefixes.around(addr, WHOLE).some((around) => wide.has(around.key))) this.#dirtyEnds.add(addr)
+      yield
+    }
   }
 
   /** True when its row is another one. */

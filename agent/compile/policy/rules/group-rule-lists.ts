@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The lines of each group of local endpoints. Layer: agent/compile (pure). */
+import type { Sliced } from '#lib/base/async/slices.ts'
 import type { Policy } from '#lib/model/policy.ts'
 import { refText } from '#lib/model/ref.ts'
 import { groupRuleList, SLOTS } from './groups.ts'
@@ -35,25 +36,25 @@ export class GroupRuleLists {
     if (this.#known.size > LINES_A_GROUP * groups + LINES_SPARE) this.#known.clear()
   }
 
-  of(group: Members): GroupLines {
+  *of(group: Members): Sliced<GroupLines> {
     const isStagedToo = group.policies.some((policy) => policy.staged !== undefined || !this.#rules.isStaged(policy))
     const lines = new Map<string, RuleList>()
     for (const [name, slot] of Object.entries<Slot>(SLOTS[group.kind])) {
-      const real = this.#lineOf(group, slot, false)
-      const staged = isStagedToo ? this.#lineOf(group, slot, true) : real
+      const real = yield* this.#lineOf(group, slot, false)
+      const staged = isStagedToo ? yield* this.#lineOf(group, slot, true) : real
       if (real !== undefined) lines.set(name, real)
       if (staged !== undefined) lines.set(stagedName(name), staged)
     }
     return lines
   }
 
-  #lineOf(group: Members, slot: Slot, staged: boolean): RuleList | undefined {
+  *#lineOf(group: Members, slot: Slot, staged: boolean): Sliced<RuleList | undefined> {
     const { kind, ports, profiles, policies } = group
     const place = [kind, slot.direction, slot.end, slot.tiers, slot.scopes.join(), staged]
     const key = [...place, portsText(ports), profiles.join(), ...policies.map(refText)].join('\n')
     if (this.#known.has(key)) return this.#known.get(key)
     const isIn = staged ? (policy: Policy) => this.#rules.isStaged(policy) : (policy: Policy) => policy.staged === undefined
-    const line = groupRuleList({ group, slot, isIn, blocks: this.#blocks }, this.#rules)
+    const line = yield* groupRuleList({ group, slot, isIn, blocks: this.#blocks }, this.#rules)
     this.#known.set(key, line)
     return line
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Local endpoints that the same policies select, and the lines of rules these make. Layer: agent/compile (pure). */
+import type { Sliced } from '#lib/base/async/slices.ts'
 import { DEFAULT_ALLOW_PROFILE, namespaceProfile } from '#lib/model/effective-labels.ts'
 import { comparePolicies, isClosedIn, tierOf } from '#lib/model/policy-order.ts'
 import type { Direction, NamedPort, Policy, Scope, Tier } from '#lib/model/policy.ts'
@@ -74,7 +75,7 @@ export interface Rules {
 }
 
 /** undefined: no policy selects the endpoint, and its profiles allow everything. */
-export function groupRuleList(query: RuleListQuery, rules: Rules): RuleList | undefined {
+export function* groupRuleList(query: RuleListQuery, rules: Rules): Sliced<RuleList | undefined> {
   const { group, slot } = query
   const { direction } = slot
   const policies = group.policies.filter(
@@ -85,7 +86,7 @@ export function groupRuleList(query: RuleListQuery, rules: Rules): RuleList | un
   const tiers = rules.tiers.flatMap((tier) => tierStage(tier, { policies: byTier.get(tier.name) ?? [], group, slot }, rules))
   if (tiers.length === 0 && slot.end === 'open') return undefined
   const profiles = slot.end === 'open' ? [] : group.profiles.map((name) => profileStage(name, query, rules))
-  const line = ruleListOf([...tiers, ...profiles], plainRule(slot.end, `no policy ${direction}`), query.blocks)
+  const line = yield* ruleListOf([...tiers, ...profiles], plainRule(slot.end, `no policy ${direction}`), query.blocks)
   return tiers.length === 0 && line.rules.length === 1 && line.rules[0]?.rule.action === 'allow' ? undefined : line
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Policies in their order → one line of rules. Layer: agent/compile (pure). */
+import { atOnce, type Sliced } from '#lib/base/async/slices.ts'
 import { RULES_PER_BLOCK } from '#lib/base/bpf-constants.ts'
 import { fnv1a64 } from '#lib/base/hash.ts'
 import { CUT, plainRule } from './expand.ts'
@@ -52,7 +53,7 @@ function* followedBy(rules: Iterable<ExpandedRule>, end: ExpandedRule | undefine
 
 /** Ends in a rule that always holds: `last`. Rules that nothing can reach are left out. `blocks`: so many are looked
  * through. */
-export function ruleListOf(stages: readonly Stage[], last: ExpandedRule, blocks: number): RuleList {
+export function* ruleListOf(stages: readonly Stage[], last: ExpandedRule, blocks: number): Sliced<RuleList> {
   const longest = blocks * RULES_PER_BLOCK
   const rules: ListedRule[] = []
   let open = true
@@ -69,6 +70,7 @@ export function ruleListOf(stages: readonly Stage[], last: ExpandedRule, blocks:
       begins = false
       passed ||= rule.action === 'pass'
       open = !isCertain(rule)
+      yield
     }
   }
   const isCut = rules.length > longest || rules.some(({ rule }) => rule === CUT)
@@ -79,7 +81,7 @@ export function ruleListOf(stages: readonly Stage[], last: ExpandedRule, blocks:
 
 /** In the place of a line for which there is no room. */
 export const NO_ROOM = 'no room'
-export const CLOSED = ruleListOf([], plainRule('deny', NO_ROOM), 1)
+export const CLOSED = atOnce(ruleListOf([], plainRule('deny', NO_ROOM), 1))
 
 export function isSameRuleList(a: RuleList, b: RuleList): boolean {
   return (

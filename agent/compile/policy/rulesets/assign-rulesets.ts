@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which sets groups of endpoints have, and which of them there is no room for. Layer: agent/compile (pure). */
+import type { Sliced } from '#lib/base/async/slices.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
 import { refText } from '#lib/model/ref.ts'
@@ -63,35 +64,38 @@ export class RulesetAssignment {
   }
 
   /** New lines of the groups; addresses are settled. `inHalves`: if need be some of it is left for the next time. */
-  change(touched: DirtyGroups, inHalves: boolean): AssignedRulesets {
+  *change(touched: DirtyGroups, inHalves: boolean): Sliced<AssignedRulesets> {
     const { addresses, population } = this.#of
     for (const group of population.takeEmptied()) touched.groups.add(group)
     // the rows that left no room for these groups may be gone
     for (const group of this.#groupsOf(new Set([...this.#crowded, ...this.#postponed]))) touched.groups.add(group)
-    this.#newLines(touched.groups)
-    const closed = new Map(this.#of.room.closed())
+    yield* this.#newLines(touched.groups)
+    const closed = new Map(yield* this.#of.room.closed())
     for (const [owner, asked] of this.#heavy)
       if (this.#askedBy(owner) === asked) closed.set(owner, 'bits')
       else this.#heavy.delete(owner)
     const turned = [...this.#closed.keys(), ...closed.keys()].filter((owner) => closed.has(owner) !== this.#closed.has(owner))
     for (const group of this.#groupsOf(new Set(turned))) touched.groups.add(group)
     const before = new Map<Members, GroupSets>()
-    for (const group of touched.groups) this.#give(group, closed, before)
-    this.#lighten(closed, before)
-    let moves = addresses.settle()
-    const settleAgain = (): void => {
-      moves = joined(moves, addresses.settle())
-      addresses.identities.sweepMade()
-    }
-    this.#crowded = this.#crowd(closed, before)
+    for (const group of touched.groups) yield* this.#give(group, closed, before)
+    yield* this.#lighten(closed, before)
+    let moves = yield* addresses.settle()
+    this.#crowded = yield* this.#crowd(closed, before)
     this.#closed = closed
-    if (this.#crowded.size > 0) settleAgain()
+    if (this.#crowded.size > 0) moves = yield* this.#settleAgain(moves)
     const old = [...before.values()].flatMap((sets) => [...sets.values()])
     this.#postponed = inHalves && this.#of.sets.bitsWith(old) > this.#of.room.size('bits') ? this.#changing(before) : new Set()
-    for (const group of [...before.keys()]) if (isOf(group.lines.values(), this.#postponed)) this.#give(group, this.#postponed, before)
-    if (this.#postponed.size > 0) settleAgain()
+    for (const group of [...before.keys()])
+      if (isOf(group.lines.values(), this.#postponed)) yield* this.#give(group, this.#postponed, before)
+    if (this.#postponed.size > 0) moves = yield* this.#settleAgain(moves)
     for (const [group, had] of before) this.#changed(group, had, touched)
     return { old: [...before.values()].flatMap((sets) => [...sets.values()]), moves }
+  }
+
+  *#settleAgain(before: AddressChanges): Sliced<AddressChanges> {
+    const moves = joined(before, yield* this.#of.addresses.settle())
+    this.#of.addresses.identities.sweepMade()
+    return moves
   }
 
   get cuts(): readonly TruncatedRuleLists[] {
@@ -123,24 +127,27 @@ export class RulesetAssignment {
     return [...this.#of.population.groups.values()].filter(({ lines }) => isOf(lines.values(), owners))
   }
 
-  #newLines(groups: ReadonlySet<Members>): void {
+  *#newLines(groups: ReadonlySet<Members>): Sliced<void> {
     const { lines, population, room } = this.#of
     lines.trim(population.groups.size)
     for (const group of groups) for (const line of group.lines.values()) room.drop(line)
     for (const group of groups) {
-      group.lines = group.ends.size === 0 ? NO_LINES : lines.of(group)
+      group.lines = group.ends.size === 0 ? NO_LINES : yield* lines.of(group)
       if (group.ends.size === 0) population.groups.delete(group.key)
-      for (const line of group.lines.values()) room.take(line)
+      for (const line of group.lines.values()) {
+        yield* room.take(line)
+      }
     }
   }
 
   /** The sets of its lines. `before`: what groups had, of which nothing is let go of yet. */
-  #give(group: Members, closed: { has(owner: string): boolean }, before: Map<Members, GroupSets>): void {
+  *#give(group: Members, closed: { has(owner: string): boolean }, before: Map<Members, GroupSets>): Sliced<void> {
     const { sets } = this.#of
     const had = group.sets
     const isClosed = (owner: string | undefined): boolean => owner !== undefined && closed.has(owner)
-    const given = [...group.lines].map(([name, line]) => [name, sets.take(isClosed(line.owner) ? CLOSED : line)] as const)
-    group.sets = given.length === 0 ? NO_SETS : new Map(given)
+    const given = new Map<string, LiveRuleset>()
+    for (const [name, line] of group.lines) given.set(name, yield* sets.take(isClosed(line.owner) ? CLOSED : line))
+    group.sets = given.size === 0 ? NO_SETS : given
     for (const set of had.values()) sets.leave(set)
     if (!before.has(group)) before.set(group, had)
     // nothing has been said of these yet
@@ -149,10 +156,10 @@ export class RulesetAssignment {
 
   /** Closes namespaces whose predicates would be true of too many prefixes and endpoints, before anything is made of
    * them. */
-  #lighten(closed: Map<string, QuotaTable>, before: Map<Members, GroupSets>): void {
+  *#lighten(closed: Map<string, QuotaTable>, before: Map<Members, GroupSets>): Sliced<void> {
     const { addresses, room } = this.#of
     for (;;) {
-      const worst = heaviestOwner(
+      const worst = yield* heaviestOwner(
         addresses,
         room.namespaces.filter((owner) => !closed.has(owner)),
       )
@@ -162,7 +169,7 @@ export class RulesetAssignment {
       const groups = this.#groupsOf(new Set([worst]))
       // what the others ask so far is asked until the end of the change: then it shows whether this was enough
       const isKnown = groups.every((group) => before.has(group))
-      for (const group of groups) this.#give(group, closed, before)
+      for (const group of groups) yield* this.#give(group, closed, before)
       if (!isKnown) return
     }
   }
@@ -174,7 +181,7 @@ export class RulesetAssignment {
   }
 
   /** Closes namespaces until identities leave others room. */
-  #crowd(closed: Map<string, QuotaTable>, before: Map<Members, GroupSets>): ReadonlySet<string> {
+  *#crowd(closed: Map<string, QuotaTable>, before: Map<Members, GroupSets>): Sliced<ReadonlySet<string>> {
     const { addresses, room } = this.#of
     const crowded = new Set<string>()
     const [half, least] = room.share('bits')
@@ -191,7 +198,7 @@ export class RulesetAssignment {
       if (worst === undefined) return crowded
       crowded.add(worst)
       closed.set(worst, 'bits')
-      for (const group of this.#groupsOf(new Set([worst]))) this.#give(group, closed, before)
+      for (const group of this.#groupsOf(new Set([worst]))) yield* this.#give(group, closed, before)
     }
   }
 

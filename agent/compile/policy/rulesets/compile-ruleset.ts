@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A line of rules → the rows that hold it, but for those of identities. Layer: agent/compile (pure). */
+import type { Sliced } from '#lib/base/async/slices.ts'
 import {
   DIMENSION_OWN,
   DIMENSION_PORT,
@@ -33,7 +34,7 @@ export interface CompiledRuleset {
   readonly own: SideTable | undefined
 }
 
-export function compileRuleset(id: SetId, line: RuleList): CompiledRuleset {
+export function* compileRuleset(id: SetId, line: RuleList): Sliced<CompiledRuleset> {
   const blocks = blocksOf(line.rules)
   const peer = sideOf(blocks.map((rules) => rules.map(({ rule }) => rule.peer)))
   const own = line.rules.some(({ rule }) => rule.own.length > 0)
@@ -43,7 +44,7 @@ export function compileRuleset(id: SetId, line: RuleList): CompiledRuleset {
   const rows: SetRow[] = []
   for (const [block, rules] of blocks.entries()) {
     const unknown = peer.base[block] ?? ''
-    rows.push(...portRows({ id, block, blocks: blocks.length, rules, unknown, hasOwn: own !== undefined, pages }))
+    rows.push(...(yield* portRows({ id, block, blocks: blocks.length, rules, unknown, hasOwn: own !== undefined, pages })))
     if (own !== undefined) rows.push(bitsRow({ set: id, block, dimension: DIMENSION_OWN, class: 0 }, own.base[block] ?? ''))
   }
   return { id, rows: [...rows, ...pages.rows], peer, own }
@@ -81,7 +82,7 @@ interface Block {
   readonly pages: Pages
 }
 
-function portRows(of: Block): readonly SetRow[] {
+function* portRows(of: Block): Sliced<readonly SetRow[]> {
   const { id, block, blocks, rules, pages } = of
   const ports = rules.map(({ rule }) => rule.ports)
   const sources = rules.map(({ rule }) => rule.source)
@@ -92,13 +93,13 @@ function portRows(of: Block): readonly SetRow[] {
   for (const proto of protocolsOf([...ports, ...sources])) {
     const hasSource = sources.some((plane, at) => !isFull(rangesFor(plane, proto)) && rangesFor(ports[at] ?? plane, proto).length > 0)
     const flags = (of.hasOwn ? PORTS_OWN : 0) | (hasSource ? PORTS_SOURCE : 0)
-    const listOf = (all: Classes, planes: readonly ProtocolPorts[]): Uint16Array =>
+    const listOf = (all: Classes, planes: readonly ProtocolPorts[]): Sliced<Uint16Array> =>
       all.listOf(
         planes.map((plane) => rangesFor(plane, proto)),
         pages,
       )
-    drafts.push({ key: { set: id, block, proto, source: 0 }, flags, at: listOf(classes, ports) })
-    if (hasSource) drafts.push({ key: { set: id, block, proto, source: 1 }, flags, at: listOf(sourceClasses, sources) })
+    drafts.push({ key: { set: id, block, proto, source: 0 }, flags, at: yield* listOf(classes, ports) })
+    if (hasSource) drafts.push({ key: { set: id, block, proto, source: 1 }, flags, at: yield* listOf(sourceClasses, sources) })
   }
   const isSmall = blocks === 1 && words === 1 && classes.all.length <= SMALL_CLASSES
   const kinds = [of.unknown, ...ruleBits(rules), ...classes.all.slice(0, isSmall ? SMALL_CLASSES : 1)]
@@ -154,8 +155,8 @@ class Classes {
   }
 
   /** 256 classes or pages, of what each rule of the block takes. */
-  listOf(rules: readonly Ranges[], pages: Pages): Uint16Array {
-    const runs = this.#runs(rules)
+  *listOf(rules: readonly Ranges[], pages: Pages): Sliced<Uint16Array> {
+    const runs = yield* this.#runs(rules)
     const list = new Uint16Array(256)
     let at = 0
     for (let high = 0; high < 256; high++) {
@@ -163,12 +164,13 @@ class Classes {
       while ((runs[at + 1]?.from ?? 0x10000) <= high * 256) at++
       if ((runs[at + 1]?.from ?? 0x10000) > last) list[high] = runs[at]?.number ?? 0
       else list[high] = PORTS_PAGE | pages.numberOf(pageOf(runs, at, high * 256))
+      yield
     }
     return list
   }
 
   /** Classes of all ports, where they change. */
-  #runs(rules: readonly Ranges[]): readonly Run[] {
+  *#runs(rules: readonly Ranges[]): Sliced<readonly Run[]> {
     const turns = new Map<number, [bits: RuleBits, value: boolean][]>([[0, []]])
     const turn = (port: number, bits: RuleBits, value: boolean): void => {
       const list = turns.get(port)
@@ -181,14 +183,15 @@ class Classes {
         if (to < 0xffff) turn(to + 1, bits, false)
       }
     const draft = new BitDraft(this.#words)
-    return [...turns.keys()]
-      .sort((a, b) => a - b)
-      .map((from) => {
-        for (const [bits, value] of turns.get(from) ?? [])
-          if (typeof bits === 'number') draft.put(bits, value)
-          else draft.putAll(bits, value)
-        return { from, number: this.#numberOf(draft.toBits()) }
-      })
+    const runs: Run[] = []
+    for (const from of [...turns.keys()].sort((a, b) => a - b)) {
+      for (const [bits, value] of turns.get(from) ?? [])
+        if (typeof bits === 'number') draft.put(bits, value)
+        else draft.putAll(bits, value)
+      runs.push({ from, number: this.#numberOf(draft.toBits()) })
+      yield
+    }
+    return runs
   }
 
   /** Rules with the same list of ranges, as all peers of one rule have: they turn together, however long it is. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which namespace's questions are true of too many prefixes and endpoints. Layer: agent/compile (pure). */
+import type { Sliced } from '#lib/base/async/slices.ts'
 import type { Addresses } from '../identities/addresses.ts'
 import type { LivePredicate } from '../identities/identities.ts'
 import { CLUSTER } from './policy-quota.ts'
@@ -14,8 +15,8 @@ const LEAST_BLAMED = MOST_WEIGHT / 8
 
 /** The one of these whose questions are true most often, where all are true too often. Not the one that asks most:
  * many prefixes side by side multiply only by what others ask of all of them. */
-export function heaviestOwner(addresses: Addresses, namespaces: readonly string[]): string | undefined {
-  const { weight, times } = addresses.weigh()
+export function* heaviestOwner(addresses: Addresses, namespaces: readonly string[]): Sliced<string | undefined> {
+  const { weight, times } = yield* addresses.weigh()
   if (weight <= MOST_WEIGHT) return undefined
   const asked = sumByOwner(Iterator.from(addresses.identities.atoms).map((atom) => [atom, 1] as const))
   const weights = sumByOwner([...times].flatMap(([atoms, count]) => atoms.map((atom) => [atom, count] as const)))

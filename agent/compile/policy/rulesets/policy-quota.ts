@@ -5,6 +5,7 @@
  * ones. The cluster's own policies come first, but they leave namespaces a quarter of the table. If namespaces want
  * more, the one that wants most gets nothing. So a namespace that fills a table alone, while the others are content
  * with half of the room, shuts out no other. */
+import type { Sliced } from '#lib/base/async/slices.ts'
 import { compareText } from '#lib/base/order.ts'
 import type { Predicate } from '../identities/predicates.ts'
 import { isSameRuleList } from '../rules/rule-list.ts'
@@ -25,7 +26,7 @@ export interface PolicyQuotaOptions {
   readonly sizes: Rows
   readonly rulesOf: (line: RuleList) => number
   /** rows of a set with this line, but for those of identities; it has to be compiled for that */
-  readonly rowsOf: (line: RuleList) => CompiledRows
+  readonly rowsOf: (line: RuleList) => Sliced<CompiledRows>
   /** prefixes that an atom names */
   readonly netsOf: (atom: Predicate) => number
 }
@@ -63,7 +64,7 @@ export class PolicyQuota {
   }
 
   /** One more group is to have the line. */
-  take(line: RuleList): void {
+  *take(line: RuleList): Sliced<void> {
     const known = this.#find(line)
     if (known !== undefined) {
       known.users++
@@ -72,7 +73,11 @@ export class PolicyQuota {
     const counted: Counted = { line, rules: this.#of.rulesOf(line), rows: undefined, atoms: atomsOf(line), users: 1 }
     this.#lines.set(line.hash, [...(this.#lines.get(line.hash) ?? []), counted])
     this.#add(ownerOf(line), { rules: counted.rules }, 1).uncounted.add(counted)
-    for (const [owner, atoms] of counted.atoms) for (const atom of atoms.values()) this.#name(owner, atom)
+    for (const [owner, atoms] of counted.atoms)
+      for (const atom of atoms.values()) {
+        this.#name(owner, atom)
+        yield
+      }
   }
 
   drop(line: RuleList): void {
@@ -117,11 +122,11 @@ export class PolicyQuota {
 
   /** Namespaces over their quota, and the table of which they want most: their endpoints get CLOSED, one rule that
    * denies. */
-  closed(): ReadonlyMap<string, QuotaTable> {
+  *closed(): Sliced<ReadonlyMap<string, QuotaTable>> {
     const closed = new Map<string, QuotaTable>()
     for (const table of TABLES) {
       // a namespace that has too many rules or prefixes is closed: its other rows need not be counted
-      if (table === 'ports') for (const owner of this.#owners.keys()) if (!closed.has(owner)) this.#count(owner)
+      if (table === 'ports') for (const owner of this.#owners.keys()) if (!closed.has(owner)) yield* this.#count(owner)
       let over = this.#sum[table] - this.most(table)
       if (over <= 0) continue
       for (const owner of closed.keys()) over -= this.rowsOf(owner, table)
@@ -136,10 +141,10 @@ export class PolicyQuota {
     return closed
   }
 
-  #count(owner: string): void {
+  *#count(owner: string): Sliced<void> {
     const uncounted = this.#owners.get(owner)?.uncounted ?? new Set()
     for (const counted of uncounted) {
-      counted.rows = this.#of.rowsOf(counted.line)
+      counted.rows = yield* this.#of.rowsOf(counted.line)
       this.#add(owner, counted.rows, 1)
     }
     uncounted.clear()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Sets in use, and what each says of each identity. Layer: agent/compile (pure). */
+import { atOnce, type Sliced } from '#lib/base/async/slices.ts'
 import { DIMENSION_OWN, DIMENSION_PEER, RULES_PER_BLOCK } from '#lib/base/bpf-constants.ts'
 import { InternalError } from '#lib/base/errors.ts'
 import { fnv1a64 } from '#lib/base/hash.ts'
@@ -57,9 +58,9 @@ export class LiveRulesets {
   }
 
   /** How many there are of the set that it is, or would be. */
-  rowsOf(line: RuleList): CompiledRows {
+  *rowsOf(line: RuleList): Sliced<CompiledRows> {
     const { id, known } = this.#find(line)
-    const compiled = known?.compiled ?? compileRuleset(id, line)
+    const compiled = known?.compiled ?? (yield* compileRuleset(id, line))
     if (known === undefined) this.#compiled.set(line, compiled)
     const rows = { ports: 0, pages: 0, bits: 0 }
     for (const { table } of compiled.rows) if (table !== 'rules') rows[table]++
@@ -67,9 +68,9 @@ export class LiveRulesets {
   }
 
   /** One more endpoint has this line. */
-  take(line: RuleList): LiveRuleset {
+  *take(line: RuleList): Sliced<LiveRuleset> {
     const { id, known } = this.#find(line)
-    const set = known ?? this.#add(id, line)
+    const set = known ?? (yield* this.#add(id, line))
     if (known !== undefined) known.users++
     if (set.wanted++ === 0) this.#weigh(set, 1)
     return set
@@ -100,17 +101,19 @@ export class LiveRulesets {
   twinOf(ruleset: SetId): LiveRuleset {
     const line = this.#byId.get(ruleset)?.line
     if (line === undefined) throw new InternalError(`ruleset ${ruleset} is not in use`)
-    return this.#add(
-      twinId(ruleset, (id) => this.#byId.has(id)),
-      line,
+    return atOnce(
+      this.#add(
+        twinId(ruleset, (id) => this.#byId.has(id)),
+        line,
+      ),
     )
   }
 
-  #add(id: SetId, line: RuleList): LiveRuleset {
+  *#add(id: SetId, line: RuleList): Sliced<LiveRuleset> {
     const ruleNames = [...new Set(line.rules.map(({ rule }) => rule.name))]
     const numbers = new Map(ruleNames.map((name) => [name, this.numbers.take(name)]))
     const known = this.#compiled.get(line)
-    const compiled = known?.id === id ? known : compileRuleset(id, line)
+    const compiled = known?.id === id ? known : yield* compileRuleset(id, line)
     const rules = ruleRows(id, line.rules, (name) => numbers.get(name) ?? 0)
     const set: LiveRuleset = { compiled, line, ruleNames, rules, rowsOf: new Map(), users: 1, wanted: 0 }
     this.#byId.set(id, set)
@@ -121,6 +124,7 @@ export class LiveRulesets {
         const askers = this.#askers.get(key)
         if (askers === undefined) this.#askers.set(key, new Set([set]))
         else askers.add(set)
+        yield
       }
     this.#fresh.add(set)
     return set
@@ -145,19 +149,23 @@ export class LiveRulesets {
 
   /** Rows of sets that are new, and of all sets about identities that are: those that are being left judge one
    * between two by the earlier. */
-  takeNewRows(left: ReadonlySet<SetId> = NONE): readonly SetRow[] {
+  *takeNewRows(left: ReadonlySet<SetId> = NONE): Sliced<readonly SetRow[]> {
     const rows: SetRow[] = []
     const { identities } = this.#addresses
     for (const set of this.#fresh) {
       for (const row of set.compiled.rows) rows.push(row)
       for (const row of set.rules) rows.push(row)
-      for (const identity of identities.having(sidesOf(set).flatMap((side) => [...side.atoms.keys()])))
+      for (const identity of identities.having(sidesOf(set).flatMap((side) => [...side.atoms.keys()]))) {
         this.#describe(set, { identity, as: identity }, rows)
+        yield
+      }
     }
-    for (const identity of identities.made)
+    for (const identity of identities.made) {
       for (const set of this.#askingOf(identity))
         if (!this.#fresh.has(set))
           this.#describe(set, { identity, as: left.has(set.compiled.id) ? (identity.was ?? identity) : identity }, rows)
+      yield
+    }
     identities.made.clear()
     this.#fresh.clear()
     this.#compiled.clear()

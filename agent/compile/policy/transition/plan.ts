@@ -10,6 +10,7 @@
  *
  * A new endpoint gets its identity together with its rulesets, after prefixes have moved: until then a prefix of its
  * whole address keeps the identity that it had, where the table has place for it. */
+import type { Sliced } from '#lib/base/async/slices.ts'
 import { addrBits, isV4, prefixKey } from '#lib/base/ip.ts'
 import { PrefixMap } from '#lib/base/prefix-map.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
@@ -96,7 +97,7 @@ export interface Plan {
   readonly isBridge: boolean
 }
 
-export function planTransition<M extends Move>(change: Change<M>, rulesets: RulesetView<M>): Plan {
+export function* planTransition<M extends Move>(change: Change<M>, rulesets: RulesetView<M>): Sliced<Plan> {
   const switching = switchingIn(change, rulesets)
   const { left, taken, newcomers } = switching
   const between = new Map<Addr, number>()
@@ -105,6 +106,7 @@ export function planTransition<M extends Move>(change: Change<M>, rulesets: Rule
   const betweenOf = betweenFinder(rulesets, left)
   let isBridge = false
   for (const [addr, move] of change.moves.ends) {
+    yield
     if (isAlone(addr, switching)) continue
     // no endpoint sends from an address that is gone
     const by = move.isGone ? undefined : betweenOf(move)
@@ -113,6 +115,7 @@ export function planTransition<M extends Move>(change: Change<M>, rulesets: Rule
     if (!newcomers.has(addr)) first.ends.set(addr, move.isGone ? undefined : (by ?? move.now.id))
   }
   for (const [key, move] of change.moves.nets) {
+    yield
     const by = betweenOf(move)
     const { cidr, isGone, now } = move
     isBridge ||= by !== undefined

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** From what the kernel has of policy, of which no more than its rows is known, to the whole that is wanted: for an
  * agent that starts, and when a step fails that others wait for. Layer: agent/compile (pure). */
+import { atOnce } from '#lib/base/async/slices.ts'
 import { depthOf, prefixKey } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { PrefixMap } from '#lib/base/prefix-map.ts'
@@ -11,7 +12,7 @@ import { planTransition } from './plan.ts'
 import type { Move, Moves } from './plan.ts'
 import { RowView } from './row-view.ts'
 import { endSlots, hostSlots, replaceEndSets, replaceHostSets } from './slots.ts'
-import { transitionSteps } from './steps.ts'
+import { transitionSteps, type TransitionRows } from './steps.ts'
 import { WrittenRows } from './written-rows.ts'
 
 export interface KernelPolicy {
@@ -39,7 +40,7 @@ export function restartSteps(steps: readonly PolicyStep[], kernel: KernelPolicy)
   const written = new WrittenRows(kernel)
   const before = { isEmpty: false, freeNets: TABLE_SIZES.nets - written.netCount, hasNet: (key: string) => written.hasNet(key) }
   const leaving = [...view.leaving, ...kernel.hostSets].filter((set) => set !== NO_SET)
-  const plan = planTransition({ moves, ends, hosts, leaving, written: before }, view)
+  const plan = atOnce(planTransition({ moves, ends, hosts, leaving, written: before }, view))
   const extra = view.extraRows(plan.left)
   const values = new Map(whole.ends.map(({ key, value }) => [key.addr, value]))
   const setFor = (endpoint: string) => (set: SetId) => plan.setFor(endpoint, set)
@@ -47,8 +48,11 @@ export function restartSteps(steps: readonly PolicyStep[], kernel: KernelPolicy)
     const value = values.get(addr)
     return value && replaceEndSets({ ...value, identity: plan.between.get(addr) ?? value.identity }, setFor(addr))
   }
-  return transitionSteps({
-    rulesets: () => [...whole.sets, ...extra],
+  const rows: TransitionRows = {
+    *rulesets() {
+      yield
+      return [...whole.sets, ...extra]
+    },
     identities: () => written.reassign(plan.first),
     newcomers: () => written.switchEnds(plan.newcomers, endAt),
     endpoints: () => [
@@ -58,13 +62,17 @@ export function restartSteps(steps: readonly PolicyStep[], kernel: KernelPolicy)
     // they go with all else that is not named
     departed: () => [],
     switched: () => 'next',
-    coarser: () => [],
+    *coarser() {
+      yield
+      return []
+    },
     settled: () => withRest(written.reassign(plan.rest), whole.nets),
     prefixes: () => written.takeGoneNets(),
     untwinned: () => [...whole.ends, ...whole.hosts],
     bridged: () => (plan.isBridge ? 'next' : 'same'),
     unused: () => extra,
-  })
+  }
+  return atOnce(transitionSteps(rows))
 }
 
 interface Whole {

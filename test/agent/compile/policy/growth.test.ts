@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What an object costs grows with its size and not with the square of it: each field of each kind that policy is made
  * of, four times as long. Layer: test. */
+import { atOnce } from '#lib/base/async/slices.ts'
 import { describe, expect, test } from 'vitest'
 import { parseAddr } from '#lib/base/ip.ts'
 import { identify, parseObject } from '#lib/kube/parse/parse-object.ts'
@@ -35,17 +36,17 @@ function costOf(manifest: Manifest): number {
   sink.apply(WORLD.map((object) => ({ kind: 'upsert', object })))
   sink.synced()
   const pipeline = new PolicyPipeline('n1')
-  pipeline.all(store.snapshot)
+  atOnce(pipeline.all(store.snapshot))
   store.takeChanges()
   const { user, system } = process.threadCpuUsage()
   const object = read(text)
   sink.apply([{ kind: 'upsert', object }])
-  pipeline.changes(store.takeChanges(), store.snapshot)
-  new PolicyPipeline('n1').all(store.snapshot)
+  atOnce(pipeline.changes(store.takeChanges(), store.snapshot))
+  atOnce(new PolicyPipeline('n1').all(store.snapshot))
   if ('subject' in object) policyText(object)
   explain(store)
   sink.apply([{ kind: 'delete', ref: object }])
-  pipeline.changes(store.takeChanges(), store.snapshot)
+  atOnce(pipeline.changes(store.takeChanges(), store.snapshot))
   const after = process.threadCpuUsage()
   return (after.user + after.system - user - system) / 1000
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What names of ports open, by the compiled tables. Layer: test. */
+import { atOnce } from '#lib/base/async/slices.ts'
 import { expect, test } from 'vitest'
 import { parseAddr } from '#lib/base/ip.ts'
 import { Evaluator } from '#lib/policy/evaluate.ts'
@@ -25,7 +26,7 @@ test.each(['ingress', 'egress'] as const)(
       kubernetesPolicy('shop/p', direction === 'ingress' ? { ingress: rules } : { policyTypes: ['Egress'], egress: rules }),
     ])
     const tables = new PolicyTables()
-    tables.apply(new PolicyPipeline('n1').all(snapshot))
+    tables.apply(atOnce(new PolicyPipeline('n1').all(snapshot)))
     const asked = snapshot.pods.get(direction === 'ingress' ? 'shop/server' : 'shop/client')
     const opened = (to: string): readonly string[] =>
       [6, 17].flatMap((protocol) =>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What a policy asks of prefixes within one another multiplies: it is not made, and its namespace alone is closed.
  * Layer: test. */
+import { atOnce } from '#lib/base/async/slices.ts'
 import { expect, test } from 'vitest'
 import { parseAddr } from '#lib/base/ip.ts'
 import { PolicyPipeline } from '#agent/compile/policy/policy-pipeline.ts'
@@ -31,12 +32,12 @@ test('a policy whose prefixes are within one another closes its namespace before
   const store = storeOf(WORLD)
   const pipeline = new PolicyPipeline('n1')
   const tables = new PolicyTables()
-  tables.apply(pipeline.all(store.snapshot))
+  tables.apply(atOnce(pipeline.all(store.snapshot)))
   store.takeChanges()
   const put = (manifest: Manifest): void => {
     const changed = storeOf([manifest])
     store.sink('test').apply([...changed.snapshot.policies.values()].map((object) => ({ kind: 'upsert', object })))
-    tables.apply(pipeline.changes(store.takeChanges(), store.snapshot))
+    tables.apply(atOnce(pipeline.changes(store.takeChanges(), store.snapshot)))
   }
   const verdict = (dst: string, src: string): string => {
     const packet = { src: parseAddr(src), dst: parseAddr(dst), protocol: 6, sport: 40_000, dport: 80, icmp: undefined }
@@ -64,12 +65,12 @@ test('a policy whose prefixes are within one another closes its namespace before
 function costOf(...policies: readonly Manifest[]): { readonly ms: number; readonly closed: readonly string[] } {
   const store = storeOf(WORLD)
   const pipeline = new PolicyPipeline('n1')
-  pipeline.all(store.snapshot)
+  atOnce(pipeline.all(store.snapshot))
   store.takeChanges()
   const changed = storeOf(policies)
   store.sink('test').apply([...changed.snapshot.policies.values()].map((object) => ({ kind: 'upsert', object })))
   const { user } = process.threadCpuUsage()
-  pipeline.changes(store.takeChanges(), store.snapshot)
+  atOnce(pipeline.changes(store.takeChanges(), store.snapshot))
   return { ms: (process.threadCpuUsage().user - user) / 1000, closed: pipeline.noRoom.map(({ namespace }) => namespace) }
 }
 

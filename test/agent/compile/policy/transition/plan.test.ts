@@ -2,6 +2,7 @@
 /** A new pod's address while the prefix around it moves. Layer: test. */
 import { expect, test } from 'vitest'
 import { planTransition, type Change, type Move, type RulesetView } from '#agent/compile/policy/transition/plan.ts'
+import { atOnce } from '#lib/base/async/slices.ts'
 import { depthOf, parseAddr, parseCidr, prefixKey } from '#lib/base/ip.ts'
 
 const ADDR = parseAddr('10.0.0.1')
@@ -28,7 +29,7 @@ test.each<readonly [string, Change<Move>['written'], number | undefined]>([
   ['needs nothing when its own prefix stays', { isEmpty: false, freeNets: 2, hasNet: (key) => key === OWN }, undefined],
   ['needs nothing when nothing judges yet', { isEmpty: true, freeNets: 2, hasNet: () => false }, undefined],
 ])('a new pod’s address %s', (_, written, identity) => {
-  const { first, rest } = planTransition(changeWith(written), NOTHING_DIFFERS)
+  const { first, rest } = atOnce(planTransition(changeWith(written), NOTHING_DIFFERS))
   expect(first.nets.get(OWN)?.identity).toBe(identity)
   // and then the row goes
   expect([rest.nets.has(OWN), rest.nets.get(OWN)?.identity]).toEqual([identity !== undefined, undefined])

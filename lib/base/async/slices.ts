@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Long computations in slices, between which the event loop has its turns. Layer: lib/base.
+ *
+ * The computation is a generator that yields where it may be interrupted. What it yields and how often says nothing
+ * about time, so it stays pure: whoever runs it has the clock. */
+import type { Clock } from '../clock.ts'
+
+/** What is to be computed. It goes on where it stopped, so nobody may change its inputs before it is done. */
+export type Sliced<T> = Generator<undefined, T, undefined>
+
+/** ms after which others have a turn, at the next place where that is possible */
+const SLICE_MS = 20
+
+/** The result, without a pause. */
+export function atOnce<T>(work: Sliced<T>): T {
+  for (;;) {
+    const step = work.next()
+    if (step.done === true) return step.value
+  }
+}
+
+/** The same result, with a turn of the event loop after each slice. */
+export async function inSlices<T>(work: Sliced<T>, clock: Pick<Clock, 'now'>): Promise<T> {
+  let since = clock.now()
+  for (;;) {
+    const step = work.next()
+    if (step.done === true) return step.value
+    if (clock.now() - since < SLICE_MS) continue
+    await new Promise((resolve) => setImmediate(resolve))
+    since = clock.now()
+  }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from 'vitest'
+import { atOnce, inSlices, type Sliced } from '#lib/base/async/slices.ts'
+
+/** Adds up, in steps that take `ms` each by the clock. */
+function* sum(numbers: readonly number[], step: () => void): Sliced<number> {
+  let total = 0
+  for (const number of numbers) {
+    total += number
+    step()
+    yield
+  }
+  return total
+}
+
+test('work at once and in slices has one result', async () => {
+  let now = 0
+  const step = (): void => {
+    now += 30
+  }
+  expect([atOnce(sum([1, 2, 3], step)), await inSlices(sum([1, 2, 3], step), { now: () => now })]).toEqual([6, 6])
+})
+
+test('others have a turn after each 20 ms, and none before', async () => {
+  let now = 0
+  const seen: string[] = []
+  const work = sum([1, 2, 3, 4], () => {
+    now += 10
+    seen.push(`step at ${now}`)
+    if (seen.length === 1) setImmediate(other)
+  })
+  const other = (): void => {
+    seen.push('other')
+  }
+  await inSlices(work, { now: () => now })
+  expect(seen).toEqual(['step at 10', 'step at 20', 'other', 'step at 30', 'step at 40'])
+})
+
+test('what the work throws is what the promise rejects with', async () => {
+  const fails = sum([1], () => {
+    throw new RangeError('no')
+  })
+  await expect(inSlices(fails, { now: () => 0 })).rejects.toThrow(RangeError)
+})
