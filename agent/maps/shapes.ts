@@ -71,6 +71,7 @@ export const ctLeg = shape('ct_leg', {
   hook: u8,
   bytes: u64,
   packets: u32,
+  met: u8,
 })
 export const ctValue = shape('ct_value', {
   seen: ns,

@@ -69,7 +69,7 @@ function leg([words, ifindex = 0]: LegText): CtValue['leg'][number] {
     .split(' ')
     .map((word) => enumValue(flowTypes, 'leg_flag', `LEG_${word.toUpperCase()}`))
     .reduce((all, flag) => all | flag, 0)
-  return { ifindex, mtu: 1500, flags, ack: 0, window: 0, wscale: 0, hook: 0, bytes: 0, packets: 0 }
+  return { ifindex, mtu: 1500, flags, ack: 0, window: 0, wscale: 0, hook: 0, bytes: 0, packets: 0, met: 0 }
 }
 
 /** One flow of each shape. */

@@ -38,7 +38,7 @@ const key = (port: number, proto: number): CtKey => ({
 
 function value(state: number, flags: readonly number[], idleMs: number): CtValue {
   const [lo = 0, hi = 0] = flags
-  const leg = { ifindex: 0, mtu: 1500, ack: 0, window: 0, wscale: 0, hook: 0, bytes: 0, packets: 0 }
+  const leg = { ifindex: 0, mtu: 1500, ack: 0, window: 0, wscale: 0, hook: 0, bytes: 0, packets: 0, met: 0 }
   const out = { src: ANY_V6, dst: ANY_V6, sport: 0, dport: 0 }
   const legs = [lo, hi].map((some) => ({ ...leg, flags: some }))
   return { seen: monotonicNs() / 1e6 - idleMs, out, state, lane: 0, via: ANY_V6, leg: legs, slot: 0, ...NOT_JUDGED }

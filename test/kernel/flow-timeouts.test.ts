@@ -61,7 +61,7 @@ afterAll(() => {
 })
 
 function entry(state: number, seen: number): CtValue {
-  const leg = { ifindex: 0, mtu: 0, flags: 0, ack: 0, window: 0, wscale: 0, hook: 0, bytes: 0, packets: 0 }
+  const leg = { ifindex: 0, mtu: 0, flags: 0, ack: 0, window: 0, wscale: 0, hook: 0, bytes: 0, packets: 0, met: 0 }
   const out = { src: ANY_V6, dst: ANY_V6, sport: 0, dport: 0 }
   return { seen, out, state, lane: 0, via: ANY_V6, leg: [leg, leg], slot: MARK, ...NOT_JUDGED }
 }

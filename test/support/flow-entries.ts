@@ -54,7 +54,7 @@ function flowKey({ number, proto = PROTO.tcp }: FlowSpec): CtKey {
 }
 
 function flowValue({ state = STATE.seenLo | STATE.seenHi | STATE.open, translated = false, seen }: FlowSpec): CtValue {
-  const leg = { ifindex: 0, mtu: 1500, flags: 0, ack: 0, window: 0, wscale: 0, hook: 0, bytes: 0, packets: 0 }
+  const leg = { ifindex: 0, mtu: 1500, flags: 0, ack: 0, window: 0, wscale: 0, hook: 0, bytes: 0, packets: 0, met: 0 }
   return {
     seen,
     out: { src: ANY_V6, dst: ANY_V6, sport: 0, dport: 0 },

@@ -131,6 +131,12 @@ static __always_inline bool pkt_asks(const struct pkt *p)
 	return pkt_is_icmp(p) || p->proto == IPPROTO_SCTP ? p->asks : pkt_is_syn(p);
 }
 
+/* Does it tell nothing of who began, though its protocol has beginnings? */
+static __always_inline bool pkt_goes_on(const struct pkt *p)
+{
+	return (p->proto == IPPROTO_TCP || p->proto == IPPROTO_SCTP) && !pkt_asks(p);
+}
+
 static __always_inline __u16 pkt_length(struct __sk_buff *skb)
 {
 	__u32 len = skb->len - ETH_HLEN;

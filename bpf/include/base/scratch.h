@@ -38,6 +38,7 @@ struct judged {
 	__u32 tunnelled;        /* it came in the tunnel */
 	__u32 by_node;          /* where it left, the node itself sent its packets */
 	__u32 proxied;          /* another proxy's: what goes to the node by it goes on */
+	__u32 met;              /* either end may have opened it: rules are asked of both directions */
 	/* the rules that decide, and that would with the staged policies; 0: none was asked */
 	__u32 egress_rule, ingress_rule, staged_egress_rule, staged_ingress_rule;
 };
@@ -120,7 +121,8 @@ struct scratch {
 
 	/* for one step each */
 	struct header_walk walk;
-	struct judged judged; /* from judged_new or judged_again to flow_judge */
+	struct judged judged;   /* from judged_new or judged_again to flow_judge */
+	struct judged unturned; /* while the other direction of the same is judged */
 	struct policy_eval eval;
 	struct flow_draft draft;
 	struct bpf_fib_lookup fib; /* one look at the routing table */

@@ -297,6 +297,8 @@ NP_GLOBAL enum verdict flow_prepare(struct __sk_buff *skb)
 	near = ours || s->hook == FROM_WORKLOAD;
 	forwarded = s->hook == TO_HOST && skb->ingress_ifindex;
 	is_older = (near || forwarded) && taking_over(s) && (near || in_overlay(s, &s->p.t.dst));
+	/* who asks a service is known, here and at the node that has sent it on */
+	s->draft.v.leg[s->dir & 1].met = !fe && !s->p.origin && pkt_goes_on(&s->p);
 	if (is_older || (fe && proxied))
 		return prepare_foreign(skb, s, is_older);
 	return fe ? prepare_service(skb, s, fe) : prepare_other(skb, s);
@@ -335,13 +337,13 @@ static __noinline void judged_new(struct __sk_buff *skb, struct scratch *s)
 	v->leg[0].hook = s->hook;
 	v->leg[1].hook = s->hook;
 	v->device = device_of(skb, s, &v->leg[s->dir & 1]);
-	if (s->hook == FROM_HOST && !cfg.host_policy && !is_guarded(&s->dst))
+	if (s->hook == FROM_HOST && !cfg.host_policy && !is_guarded(&s->dst) && !is_held(&s->dst))
 		s->src.kind = 0; /* no rule asks for the source's identity */
 	else if (s->hook != FROM_WORKLOAD)
 		addr_look(&s->src, &s->p.t.src);
 	if (!hook_is_from(s->hook) && is_nodes_own(skb, s))
 		v->leg[s->dir & 1].flags |= LEG_BY_NODE;
-	if (!is_judged(s) && !cfg.pod_to_host && !accounts())
+	if (!is_judged(s) && !is_judged_turned(s) && !cfg.pod_to_host && !accounts())
 		return;
 	judged_flow(s, v);
 	judged_ends(skb, s);

@@ -147,6 +147,7 @@ NP_GLOBAL __u32 peer_make(void)
 		peer->leg[dir & 1].flags |= LEG_BY_NODE;
 	}
 	peer->leg[opposite(dir)].ifindex = v->leg[s->dir & 1].ifindex;
+	peer->leg[opposite(dir)].met = v->leg[s->dir & 1].met;
 	if (s->p.tunnelled) {
 		peer->leg[opposite(dir)].flags |= LEG_BY_TUNNEL;
 		peer->via = s->tunnel_from;

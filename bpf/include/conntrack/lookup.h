@@ -140,6 +140,7 @@ static __noinline void judged_again(struct __sk_buff *skb, struct scratch *s, co
 		j->device = device_of(skb, s, leg);
 		j->tunnelled = s->p.tunnelled;
 		j->by_answer = 0;
+		j->met = 0;
 		j->before = s->p.t;
 		j->t = s->p.t;
 		if (leg->flags & LEG_NAT) {

@@ -76,23 +76,14 @@ static __always_inline bool is_denied(const struct judged *j, __u32 action, __u3
 	return false;
 }
 
-/* Do all rules allow the flow in s->judged? s->src and s->dst: what is known of its ends. Where both a pod and the node
- * have rules, the pod's rule is the one that is noted. Returns an enum drop.
+/* Do the rules of its ends that are pods allow the flow in s->judged? Returns an enum drop.
  * Reads judged, src, dst; writes eval, the rules in judged. */
-NP_GLOBAL __u32 judge(struct __sk_buff *skb)
+static __always_inline __u32 judge_pods(struct scratch *s)
 {
-	struct scratch *s = scratch_take();
-	struct judged *j;
+	struct judged *j = &s->judged;
+	__u16 port = s->eval.query.port;
 	__u32 action;
-	__u16 port;
 
-	if (!s)
-		return DROP_POLICY;
-	j = &s->judged;
-	port = s->eval.query.port;
-	if (cfg.host_policy && !is_to_itself(j) &&
-	    (host_ingress(skb, s) == RULE_DENY || host_egress(skb, s) == RULE_DENY))
-		return DROP_POLICY;
 	if (is_held(&s->src)) {
 		query_sender(s);
 		action = policy_ask(s, s->src.egress, s->src.staged_egress, false);
@@ -108,6 +99,78 @@ NP_GLOBAL __u32 judge(struct __sk_buff *skb)
 			return DROP_POLICY;
 	}
 	return DROP_NONE;
+}
+
+/* Do all rules allow the flow in s->judged? s->src and s->dst: what is known of its ends. Where both a pod and the node
+ * have rules, the pod's rule is the one that is noted. Returns an enum drop.
+ * Reads judged, src, dst; writes eval, the rules in judged. */
+NP_GLOBAL __u32 judge(struct __sk_buff *skb)
+{
+	struct scratch *s = scratch_take();
+
+	if (!s)
+		return DROP_POLICY;
+	if (cfg.host_policy && !is_to_itself(&s->judged) &&
+	    (host_ingress(skb, s) == RULE_DENY || host_egress(skb, s) == RULE_DENY))
+		return DROP_POLICY;
+	return judge_pods(s);
+}
+
+/* Turns the flow in s->judged round. Writes judged.t, judged.before, src, dst. */
+static __always_inline void judged_turn(struct scratch *s)
+{
+	const struct ct_tuple t = s->judged.t;
+	const struct addr_info info = s->src;
+
+	ct_reverse(&s->judged.t, &t);
+	s->judged.before = s->judged.t;
+	s->src = s->dst;
+	s->dst = info;
+}
+
+/* Would they allow it had the other end opened it? The rules that are noted stay those of the direction that was seen,
+ * or become the one that denies. Returns an enum drop. Reads judged, src, dst; writes eval, the rules in judged. */
+NP_GLOBAL __u32 judge_turned(void)
+{
+	struct scratch *s = scratch_take();
+	struct judged *j, *was;
+	__u32 why;
+
+	if (!s)
+		return DROP_POLICY;
+	j = &s->judged;
+	was = &s->unturned;
+	*was = *j;
+	judged_turn(s);
+	j->hook = TO_WORKLOAD; /* of what asks here it tells the node alone, which always reaches its pods */
+	s->eval.query.proto = s->p.proto;
+	s->eval.query.source_port = bpf_ntohs(j->t.sport);
+	s->eval.query.port = bpf_ntohs(j->t.dport);
+	why = judge_pods(s);
+	judged_turn(s);
+	if (why) {
+		was->egress_rule = j->egress_rule;
+		was->ingress_rule = j->ingress_rule;
+		was->staged_egress_rule = j->staged_egress_rule;
+		was->staged_ingress_rule = j->staged_ingress_rule;
+	}
+	*j = *was;
+	return why;
+}
+
+/* Have pods rules for what the other end would open? Reads src, dst. */
+static __always_inline bool is_judged_turned(const struct scratch *s)
+{
+	return is_held(&s->dst) || is_guarded(&s->src);
+}
+
+/* May the other end have opened the flow, for all that rules say? Where they would be too much for the verifier none
+ * are asked: a flow that any are about is closed. Reads judged, src, dst; writes eval, the rules in judged. */
+static __always_inline enum drop flow_judge_turned(struct scratch *s)
+{
+	if (!s->judged.met || !is_judged_turned(s) || is_to_itself(&s->judged))
+		return DROP_NONE;
+	return FOR_FLOOR ? DROP_POLICY : judge_turned();
 }
 
 /* Is there anything to ask? Reads src, dst. */
@@ -152,6 +215,7 @@ static __noinline void judged_flow(struct scratch *s, const struct ct_value *v)
 	j->staged_ingress_rule = v->staged_ingress_rule;
 	j->tunnelled = leg->flags & (LEG_TUNNELLED | LEG_BY_TUNNEL);
 	j->by_node = leg->flags & LEG_BY_NODE;
+	j->met = leg->met;
 	j->proxied = v->state & CT_FOREIGN && leg->hook == FROM_HOST;
 	j->way_out = way_out_of(leg);
 	j->before = seen;
@@ -207,6 +271,9 @@ static __always_inline enum drop flow_judge(struct __sk_buff *skb, struct scratc
 		if (why)
 			return why;
 	}
+	why = flow_judge_turned(s);
+	if (why)
+		return why;
 	v->epoch = policy_epoch();
 	v->egress_rule = j->egress_rule;
 	v->ingress_rule = j->ingress_rule;

@@ -57,7 +57,8 @@ struct ct_leg {
 	__u8 hook;   /* enum hook, where the flow began; the same in both legs */
 	__u64 bytes; /* of IP packets that were sent this way and seen in this entry, while node_state.accounts */
 	__u32 packets;
-	__u32 pad;
+	__u8 met; /* of the direction that was seen first: its beginning was not, so either end may have opened it */
+	__u8 pad[3];
 };
 _Static_assert(sizeof(struct ct_leg) == 32, "ct_leg");
 

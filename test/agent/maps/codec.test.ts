@@ -98,8 +98,8 @@ describe('bytes made by the compiler', () => {
         state: 4,
         via: parseAddr('9.9.9.9'),
         leg: [
-          { ifindex: 3, mtu: 1500, flags: 5, ack: 0xfffffffe, window: 512, wscale: 7, hook: 2, bytes: 5000000000, packets: 7 },
-          { ifindex: 4, mtu: 0, flags: 0, ack: 0, window: 0, wscale: 0, hook: 0, bytes: 0, packets: 0 },
+          { ifindex: 3, mtu: 1500, flags: 5, ack: 0xfffffffe, window: 512, wscale: 7, hook: 2, bytes: 5000000000, packets: 7, met: 0 },
+          { ifindex: 4, mtu: 0, flags: 0, ack: 0, window: 0, wscale: 0, hook: 0, bytes: 0, packets: 0, met: 0 },
         ],
         slot: 5,
         lane: 3,

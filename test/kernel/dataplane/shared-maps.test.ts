@@ -87,7 +87,7 @@ const NOT_ALLOCATED: HeaderEdit = [
   ],
 ]
 
-const LEG = { ifindex: 3, mtu: 1500, flags: 1, ack: 9, window: 512, wscale: 7, hook: 2, bytes: 0, packets: 0 }
+const LEG = { ifindex: 3, mtu: 1500, flags: 1, ack: 9, window: 512, wscale: 7, hook: 2, bytes: 0, packets: 0, met: 0 }
 const FLOW: CtValue = {
   seen: 1234,
   out: { src: ANY_V6, dst: ANY_V6, sport: 0, dport: 0 },

@@ -18,6 +18,7 @@ import { cases as extensions } from './headers/extensions.ts'
 import { cases as failsafes } from './policy/failsafes.ts'
 import { cases as flows } from './flows.ts'
 import { cases as foreign } from './services/foreign.ts'
+import { cases as older } from './policy/older.ts'
 import { cases as oneWay } from './sources/one-way.ts'
 import { cases as fragments } from './headers/fragments.ts'
 import { cases as icmp } from './icmp/icmp.ts'
@@ -70,6 +71,7 @@ const cases: readonly PacketCase[] = [
   ...failsafes,
   ...flows,
   ...foreign,
+  ...older,
   ...oneWay,
   ...fragments,
   ...icmp,

@@ -23,7 +23,7 @@ function tableWith(from: FlowEnd, to: FlowEnd, toEndpoint?: FlowEnd) {
   const map = new FakeMap({ name: 'np_ct', keySize: FLOW_BYTES.key, valueSize: FLOW_BYTES.value, maxEntries: 4 })
   const tuple = { src: from.addr, sport: from.port, dst: to.addr, dport: to.port }
   const [key, direction] = flowKey(tuple, { proto: PROTO.udp, lane: 0 })
-  const leg = { ifindex: 0, mtu: 1500, flags: 0, ack: 0, window: 0, wscale: 0, hook: 0, bytes: 0, packets: 0 }
+  const leg = { ifindex: 0, mtu: 1500, flags: 0, ack: 0, window: 0, wscale: 0, hook: 0, bytes: 0, packets: 0, met: 0 }
   const sent = { ...leg, flags: toEndpoint === undefined ? 0 : LEG_NAT }
   const out = { ...tuple, ...(toEndpoint && { dst: toEndpoint.addr, dport: toEndpoint.port }) }
   const value = { seen: 1, out, state: 1, lane: 0, via: ANY_V6, leg: direction === 0 ? [sent, leg] : [leg, sent], slot: 0, ...NOT_JUDGED }

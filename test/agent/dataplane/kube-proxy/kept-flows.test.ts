@@ -78,7 +78,7 @@ class Node {
 
   #put(tuple: CtTuple, { proto, state, seen, flags, out }: Entry): void {
     const [key, direction] = flowKey(tuple, { proto, lane: 0 })
-    const leg = { ifindex: 0, mtu: 1500, flags: 0, ack: 0, window: 0, wscale: 0, hook: 0, bytes: 0, packets: 0 }
+    const leg = { ifindex: 0, mtu: 1500, flags: 0, ack: 0, window: 0, wscale: 0, hook: 0, bytes: 0, packets: 0, met: 0 }
     const legs = direction === 0 ? [{ ...leg, flags }, leg] : [leg, { ...leg, flags }]
     const value = { seen, out, state, lane: 0, via: ANY_V6, leg: legs, slot: 0, ...NOT_JUDGED }
     this.map.update(encodeBytes(codecs.key, key), encodeBytes(codecs.value, value))
