@@ -122,6 +122,26 @@ static __always_inline bool fronts(struct scratch *s)
 	       !addr_is_zero(&node);
 }
 
+/* Has another node translated the packet already, by its source port one of those kept for that, and is its backend a
+ * place where it would be translated once more? Of this cluster's nodes and services all such places are known; another
+ * cluster's node is known by the packet going back to it. The packet would circle until its hops are used up.
+ * Reads dst, draft.v.out. */
+static __noinline bool goes_round(const struct scratch *s)
+{
+	const struct ct_tuple *out = &s->draft.v.out;
+	const __u32 port = (__u32)bpf_ntohs(s->p.t.sport) - cfg.nat_port_min;
+	const struct addr_info *from;
+	struct addr any;
+
+	if (port >= cfg.nat_port_count)
+		return false;
+	from = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);
+	if (!from || from->kind != ADDR_NODE)
+		return addr_eq(&s->p.t.src, &out->dst);
+	addr_any(&any, s->p.v4);
+	return frontend_at(s->dst.kind == ADDR_NODE ? &any : &out->dst, out->dport, s->p.proto);
+}
+
 /* Where the backend is: in the tunnel when it is on another node and the client is outside, so that the answer
  * comes back through this node, or goes out as its; by route otherwise.
  * Reads src, draft.v.out; writes draft.v, dst, reroute. */
@@ -129,6 +149,7 @@ static __always_inline enum drop service_way(struct __sk_buff *skb, struct scrat
 {
 	struct ct_value *v = &s->draft.v;
 	struct ct_leg *leg = &v->leg[s->dir & 1];
+	bool fronted;
 
 	leg->flags = LEG_NAT;
 	if (s->hook == FROM_HOST && !addr_is_zero(&be->node)) {
@@ -146,7 +167,10 @@ static __always_inline enum drop service_way(struct __sk_buff *skb, struct scrat
 	/* to oneself: the answer must pass here to be translated back */
 	if (addr_eq(&v->out.dst, &s->p.t.src) || (s->reroute && s->dst.kind == ADDR_SELF))
 		v->out.src = s->p.t.dst;
-	if (masquerades(skb, s, &v->out.dst) || fronts(s))
+	fronted = fronts(s);
+	if (fronted && goes_round(s))
+		return DROP_SERVICE_LOOP;
+	if (fronted || masquerades(skb, s, &v->out.dst))
 		masquerade(s);
 	way_by_info(skb, s, v, leg, &v->out.dst);
 	return DROP_NONE;

@@ -37,6 +37,7 @@ enum drop {
 	DROP_MARTIAN, /* an address that no network has: loopback's, none, a group as source, the link's beyond it */
 	DROP_TUNNEL_FOREIGN, /* VXLAN on the tunnel's port that is not ours, on its way into the node */
 	DROP_TUNNEL_ECN, /* congestion marked on the tunnel's header of a packet that knows no such marks (RFC 6040) */
+	DROP_SERVICE_LOOP, /* translated by a node before, and would go to another service's place, or back */
 	DROP_MAX,
 };
 

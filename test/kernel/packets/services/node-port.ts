@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Node ports whose backend is on another node: both nodes, and which senders may use the tunnel. Layer: test. */
 import { tcp, tunnel } from '../../../../testkit/packets/packet.ts'
-import type { PacketCase } from '../../../../testkit/packets/case.ts'
+import type { Given, PacketCase } from '../../../../testkit/packets/case.ts'
 import { tunnelPort } from '../tunnel-port.ts'
 import type { Family } from '../../../../testkit/packets/cluster.ts'
 import { NAT_PORT, NODE_PORT, VNI, at, families } from '../../../../testkit/packets/cluster.ts'
@@ -211,4 +211,51 @@ function nodePortOutside(f: Family): PacketCase[] {
   })
 }
 
-export const cases: readonly PacketCase[] = families.flatMap((f) => [...nodePortFar(f), ...nodePortOutside(f)])
+/** Endpoints that would be translated again where they are: a node port of another node, or an address of a service. */
+function nodePortRound(f: Family): PacketCase[] {
+  const [third, other] = [at(f.thirdNode, NAT_PORT), at(f.otherNode, NODE_PORT)]
+  const round: readonly (readonly [string, string, string])[] = [
+    ["a node's, to another node port of that node", at(f.otherNode, NAT_PORT), other],
+    ["a node's, to a node port of a third node", third, other],
+    ["a node's, to an address of a service", third, at(f.bareVip, 80)],
+    ["another cluster's node, back to it", at(f.stranger, NAT_PORT), at(f.stranger, 31_000)],
+  ]
+  const once: readonly (readonly [string, string, string])[] = [
+    ["a client's, to a node port", at(f.client, PORT), other],
+    ["a client's, by a port of those that nodes use", at(f.client, NAT_PORT), at(f.stranger, 31_000)],
+    ["a node's own, to a node port", at(f.thirdNode, PORT), other],
+    ["a node's, to a port of a node that is no service's", third, at(f.otherNode, 9100)],
+    ["a node's, to a server outside", third, at(f.stranger, 8080)],
+    ['a server outside, back to it', at(f.stranger, PORT), at(f.stranger, 8080)],
+  ]
+  const given = (to: string): Given => {
+    const colon = to.lastIndexOf(':')
+    return {
+      backends: [{ addr: to.slice(0, colon).replace(/[[\]]/g, ''), port: Number(to.slice(colon + 1)) }],
+      frontends: [at(f.bareVip, 80)],
+    }
+  }
+  const packet = (from: string) => tcp(from, at(f.node, NODE_PORT), { flags: 'S' })
+  return [
+    ...round.map(([name, from, to]): PacketCase => ({
+      name: `${f.name}: what a node has translated is not sent round: ${name}`,
+      given: given(to),
+      steps: [{ say: 'SYN', through: 'from_host', packet: packet(from), action: 'drop', reason: 'DROP_SERVICE_LOOP' }],
+    })),
+    ...once.map(([name, from, to]): PacketCase => ({
+      name: `${f.name}: a packet is translated once, wherever the endpoint is: ${name}`,
+      given: given(to),
+      steps: [
+        {
+          say: 'SYN',
+          through: 'from_host',
+          packet: packet(from),
+          action: 'redirect',
+          out: tcp(at(f.node, NAT_PORT), to, { flags: 'S', ttl: 63 }),
+        },
+      ],
+    })),
+  ]
+}
+
+export const cases: readonly PacketCase[] = families.flatMap((f) => [...nodePortFar(f), ...nodePortOutside(f), ...nodePortRound(f)])
