@@ -55,7 +55,7 @@ export function objectFileName(name: string, features: Pick<Features, 'global_fu
 }
 
 /** Maps that no other object shares: each load makes its own. */
-const PRIVATE_MAPS: ReadonlySet<string> = new Set(['np_scratch', 'np_answer_rate', 'np_cut', 'np_held'])
+const PRIVATE_MAPS: ReadonlySet<string> = new Set(['np_scratch', 'np_answer_rate', 'np_port_turns', 'np_cut', 'np_held'])
 
 /** Throws ProgramError when the file is no BPF object of ours, LayoutError when a struct in it is not as our shapes
  * say. */

@@ -68,6 +68,7 @@ enum {
 enum {
 	HAS_STAGED_POLICIES = !FOR_FLOOR,
 	HAS_JUDGED_ERRORS = !FOR_FLOOR,       /* rules are asked about ICMP errors */
+	HAS_PORT_SHARES = !FOR_FLOOR,         /* a client has a share of the ports, and ports come round in order */
 	HAS_SYN_IN_PLACE = !FOR_FLOOR,        /* a SYN's options are read where they are */
 	RULE_BLOCKS_MAX = FOR_FLOOR ? 1 : 16, /* of RULES_PER_BLOCK, in a line of rules */
 	OWN_SLOTS_ASKED = FOR_FLOOR ? 8 : 64, /* by which an ICMP error finds its flow */

@@ -7,10 +7,9 @@
 #include "base/scratch.h"
 #include "conntrack/evict.h"
 #include "conntrack/match.h"
+#include "conntrack/ports.h"
 #include "l3/route.h"
 #include "l3/tcp_options.h"
-
-#define PORT_TRIES 32
 
 /* Does a packet in the middle of a TCP connection that we do not know belong to the proxy before us? */
 static __noinline bool taking_over(struct scratch *s)
@@ -191,41 +190,6 @@ static __noinline void peer_restore(struct scratch *s, const struct ct_value *v)
 	addr_look(&s->dst, &s->draft.v.out.dst);
 	peer_make();
 	bpf_map_update_elem(&np_ct, &s->draft.peer_key, &s->draft.peer, BPF_NOEXIST);
-}
-
-/* A source port of those that are kept for this, which the node's own sockets do not use. An echo has its id in
- * both ports. Writes draft.v.out. */
-static __always_inline void port_change(struct scratch *s)
-{
-	struct ct_tuple *out = &s->draft.v.out;
-
-	out->sport =
-		bpf_htons(cfg.nat_port_min + bpf_get_prandom_u32() % (cfg.nat_port_count ? cfg.nat_port_count : 1));
-	if (s->p.proto == IPPROTO_ICMP || s->p.proto == IPPROTO_ICMPV6)
-		out->dport = out->sport;
-}
-
-/* Looks for a port with which the backend's view is free; the last one tried need not be. The order of the key's
- * addresses does not depend on it, but where both are the same: then it is as good as any.
- * Writes draft.v.out, draft.peer_key. */
-NP_GLOBAL int port_find(__u32 dir)
-{
-	struct scratch *s = scratch_take();
-	struct ct_key *k;
-
-	if (!s)
-		return 0;
-	k = &s->draft.peer_key;
-	for (int i = 0; i < PORT_TRIES; i++) {
-		port_change(s);
-		if (dir || s->draft.v.out.dport == s->draft.v.out.sport)
-			k->lo_port = s->draft.v.out.sport;
-		if (!dir || s->draft.v.out.dport == s->draft.v.out.sport)
-			k->hi_port = s->draft.v.out.sport;
-		if (!bpf_map_lookup_elem(&np_ct, k))
-			break;
-	}
-	return 0;
 }
 
 /* Enters the way back of a translated flow: packets from the backend leave as the service's. The backend's view of the
