@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { command, vitest } from './runner/commands.ts'
+import { BUSY } from './runner/schedule/scheduler.ts'
 import { runStages, type Part } from './runner/stages.ts'
 
 const make =
@@ -14,9 +15,9 @@ const make =
 const folder = mkdtempSync(join(tmpdir(), 'netplane-check-'))
 try {
   process.exitCode = await runStages([
-    { name: 'unit', inLanes: true, parts: [(print) => vitest(print, { project: 'unit', folder })] },
-    { name: 'lint', inLanes: true, parts: [make('lint-cached')] },
-    { name: 'types', inLanes: true, parts: [make('types')] },
+    { name: 'unit', weight: BUSY, parts: [(print) => vitest(print, { project: 'unit', folder })] },
+    { name: 'lint', weight: BUSY, parts: [make('lint-cached')] },
+    { name: 'types', weight: BUSY, parts: [make('types')] },
   ])
 } finally {
   rmSync(folder, { recursive: true })

@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { failed, ofCommand, ofReport, type Outcome } from './failures.ts'
+import { ofCommand, ofReport, ONCE, withError, type Failure, type Outcome } from './failures.ts'
 import { endTree } from './process-tree.ts'
 import type { Print } from './stages.ts'
 
@@ -13,8 +13,6 @@ export interface VitestOptions {
   readonly folder: string
   /** in front of the command, {@link inOwnNamespaces} for one */
   readonly prefix?: readonly string[]
-  /** "1/4" */
-  readonly shard?: string
   /** parts of paths; all files when there are none */
   readonly only?: readonly string[]
   readonly except?: readonly string[]
@@ -26,6 +24,7 @@ export interface VitestOptions {
 
 /** Said of what is ended. */
 const LATE = 'ended: its time is over'
+const NOTHING: Outcome = { passed: 0, failed: 0, skipped: 0, failures: [] }
 
 interface VitestRun {
   readonly code: number
@@ -35,31 +34,50 @@ interface VitestRun {
 }
 
 export async function runVitest(print: Print, options: VitestOptions): Promise<VitestRun> {
-  const { project, folder, prefix = [], shard, only = [], except = [], title, limit } = options
+  const { project, folder, prefix = [], only = [], except = [], title, limit } = options
   // so that no run reads another one's
   const report = join(mkdtempSync(join(folder, `${project}-`)), 'report.json')
   const line = [
     ...[...prefix, process.execPath, '--conditions=source', 'node_modules/vitest/vitest.mjs', 'run', '--project', project],
     ...['--reporter=dot', '--reporter=json', `--outputFile.json=${report}`],
     ...(title === undefined ? [] : ['--testNamePattern', title]),
-    ...[...(shard === undefined ? [] : [`--shard=${shard}`]), ...except.map((file) => `--exclude=${file}`), ...only],
+    ...except.map((file) => `--exclude=${file}`),
+    ...only,
   ]
   const ended = await spawned(print, line, limit)
   return { ...ended, report: existsSync(report) ? readFileSync(report, 'utf8') : undefined }
 }
 
+/** Where one file alone runs, what goes wrong outside of its tests is that file's. */
 export async function vitest(print: Print, options: VitestOptions): Promise<Outcome> {
   const { code, output, report } = await runVitest(print, options)
-  if (report === undefined)
-    return failed(
-      ofCommand(output, 1)
-        .failures.map(({ text }) => text)
-        .join('\n    '),
-    )
-  const outcome = ofReport(report, process.cwd())
+  const files = (options.only ?? []).filter((path) => path.endsWith('.test.ts'))
+  const outcome = report === undefined ? undefined : outcomeOf(report)
+  // what a test must never be may be in what it says, and in nothing else
+  const error = (text: string): Failure => ({ text, ...(output.includes(ONCE) && { isOnce: true as const }) })
+  const inError = (before: Outcome, errors: readonly string[]): Outcome =>
+    withError(before, errors.map(error), files.length === 1 ? files[0] : undefined)
+  if (outcome === undefined) return inError(NOTHING, [[...files.slice(0, 1), ...said(output, 1)].join('\n    ')])
+  const missing = files.filter((file) => outcome.files?.some(({ name }) => name === file) !== true)
+  if (missing.length > 0) return inError(outcome, [...missing.map((file) => `${file} did not run`), ...said(output, code)])
   if (code === 0 || (outcome.failed > 0 && !/Unhandled (Error|Rejection)/.test(output))) return outcome
-  // an error outside of tests
-  return { ...outcome, failed: outcome.failed + 1, failures: [...outcome.failures, ...ofCommand(output, code).failures] }
+  return inError(outcome, said(output, code))
+}
+
+/** undefined: the process has ended before the report did. */
+function outcomeOf(report: string): Outcome | undefined {
+  try {
+    return ofReport(report, process.cwd())
+  } catch (thrown) {
+    if (thrown instanceof SyntaxError) return undefined
+    throw thrown
+  }
+}
+
+/** What a process that has ended badly says of it. */
+function said(output: string, code: number): readonly string[] {
+  const told = ofCommand(output, code).failures.map(({ text }) => text)
+  return told.length === 0 ? [`ended with code ${code}, without a word`] : told
 }
 
 /** `limit`: aborted when its time is over; then it is ended. */
@@ -100,8 +118,9 @@ function spawned(
       print(`${error.message}\n`, process.stderr)
       resolve({ code: 1, output: output + error.message })
     })
-    child.on('close', (code) => {
+    child.on('close', (code, signal) => {
       limit?.removeEventListener('abort', end)
+      if (signal !== null && limit?.aborted !== true) output += `\nended by ${signal}\n`
       resolve({ code: code ?? 1, output })
     })
   })

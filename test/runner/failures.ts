@@ -41,6 +41,17 @@ export function failed(why: string): Outcome {
   return { passed: 0, failed: 1, skipped: 0, failures: [{ text: why }] }
 }
 
+/** With one more failed test, for an error outside of tests: `file`'s where that is known. */
+export function withError(outcome: Outcome, errors: readonly Failure[], file?: string): Outcome {
+  const { failures, files = [] } = outcome
+  return {
+    ...outcome,
+    failed: outcome.failed + 1,
+    failures: [...failures, ...errors.map((error) => (file === undefined ? error : { ...error, file }))],
+    files: files.map((one) => (one.name === file ? { ...one, failed: one.failed + 1 } : one)),
+  }
+}
+
 /** Lines of a command that say what is wrong with it, the surest first; a count like "3 passed, 1 failed" is none. */
 const TELLING = [/\bFAIL(ED)?\b/, /\bCommandError\b|\bnot found\b/, /\b(failed|error)\b/i]
 const COUNT = /\d+ passed, \d+ failed/
@@ -53,7 +64,8 @@ const MOST_OF_COMMAND = 6
 const MOST = 12
 const MOST_OF_MESSAGE = 6
 const LONGEST = 200
-const ONCE = '[once]'
+/** in the title of a test */
+export const ONCE = '[once]'
 const SLOWEST = 10
 
 /** Of vitest's JSON report. Throws SyntaxError when it is none. */

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What a run of tests is made of, and in which order: most parts one after another, those that bear company in two
- * lanes. Layer: test. */
+/** What a run of tests is made of, and how it goes: jobs beside each other as far as the machine bears it, then those
+ * that must be alone, then second chances. Layer: test. */
 import { readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { secondChance, suspectsOf, type ChanceOptions, type Suspect } from './again.ts'
-import { failureList, slowestList, type Count, type FileOutcome, type Outcome } from './failures.ts'
+import { failed, failureList, slowestList, type Count, type FileOutcome, type Outcome } from './failures.ts'
+import { sharesOf, type Durations } from './schedule/durations.ts'
+import { jobsOf, type Job } from './schedule/jobs.ts'
+import { nextOf } from './schedule/scheduler.ts'
+import { stageTimes, type JobTime } from './schedule/stage-times.ts'
 import { LIST, readUnsteady } from './unsteady.ts'
 
 /** Where output goes: at once, or as a whole when the part has ended. */
@@ -17,56 +21,56 @@ export interface Stage {
   readonly name: string
   /** why it cannot run here; then its absence counts as one skip */
   readonly obstacle?: string | undefined
-  /** Its parts may run beside each other and beside those of its neighbours that say so too: nothing in them is
-   * measured, and they share nothing. */
-  readonly inLanes?: boolean
+  /** Its jobs may run beside others that have one, as `schedule/scheduler.ts` says: nothing in them is measured, and
+   * they share nothing. Without it each is alone. */
+  readonly weight?: number
   /** outside of the gate: `make test-all` alone runs it */
   readonly isOutside?: boolean
   /** How one of its test files, or its command, runs once more by itself; without it nothing of the stage does. */
   readonly again?: (file: string | undefined) => Part | undefined
-  readonly parts: readonly Part[]
+  /** each a job */
+  readonly parts?: readonly Part[]
+  /** test files, of which a job runs one or several */
+  readonly files?: { readonly names: readonly string[]; readonly run: (files: readonly string[]) => Part }
 }
 
-interface Job {
-  readonly stage: Stage
-  /** "kernel", or of several parts "kernel 1/4" */
-  readonly title: string
-  readonly part: Part
-}
-
-/** As many as a machine of two cores can do before tests wait longer for it than for what they are about. */
-const LANES = 2
 const live: Print = (chunk, to = process.stdout) => {
   to.write(chunk)
 }
 
+export interface RunOptions {
+  /** what jobs took before */
+  readonly durations?: Durations
+  /** is told what they took now; lines for the log */
+  readonly keep?: (measured: Durations) => readonly string[]
+}
+
 /** The exit code. Its last line is `N passed, M failed, K skipped`, and before it what failed and what was unsteady: of
  * a long log often no more than the end is seen. */
-export async function runStages(stages: readonly Stage[]): Promise<number> {
+export async function runStages(stages: readonly Stage[], { durations = {}, keep }: RunOptions = {}): Promise<number> {
   const total = { passed: 0, failed: 0, skipped: 0 }
   const suspects: Suspect[] = []
   const files: FileOutcome[] = []
+  const times: JobTime[] = []
+  const measured: Record<string, number> = {}
   const add = ({ passed, failed, skipped }: Count): void => {
     total.passed += passed
     total.failed += failed
     total.skipped += skipped
   }
   const taken = stopwatch()
-  const runLane = async (queue: Job[], isAlone: boolean): Promise<void> => {
-    for (let job = queue.shift(); job !== undefined; job = queue.shift()) {
-      const outcome = await runJob(job, isAlone)
-      add(outcome)
-      suspects.push(...suspectsOf(job.stage, outcome))
-      files.push(...(outcome.files ?? []))
-    }
-  }
-  for (const queue of queuesOf(stages)) {
-    const lanes = queue[0]?.stage.inLanes === true ? Math.min(LANES, queue.length) : 1
-    await Promise.all(Array.from({ length: lanes }, () => runLane(queue, lanes === 1)))
-  }
+  await inTurn(jobsOf(stages, durations), async (job) => {
+    const { outcome, seconds } = await runJob(job)
+    add(outcome)
+    suspects.push(...suspectsOf(job.stage, outcome))
+    files.push(...(outcome.files ?? []))
+    times.push({ stage: job.stage.name, seconds })
+    if (job.weight !== undefined && outcome.failed === 0 && outcome.skipped === 0)
+      Object.assign(measured, job.name === undefined ? sharesOf(outcome.files ?? [], seconds) : { [job.name]: Math.ceil(seconds) })
+  })
   const { change, failures, unsteady, rows } = await secondChance(suspects, chanceOptions())
   add(change)
-  console.log(['', ...slowestList(files), `all of it in ${taken()}`].join('\n'))
+  console.log(['', ...slowestList(files), ...stageTimes(times), `all of it in ${taken().text}`, ...(keep?.(measured) ?? [])].join('\n'))
   const skippedInCi = process.env['CI'] === 'true' && total.skipped > 0
   if (skippedInCi) console.log('\na skipped test is a failure in CI')
   const count = `${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`
@@ -75,47 +79,57 @@ export async function runStages(stages: readonly Stage[]): Promise<number> {
   return total.failed === 0 && !skippedInCi ? 0 : 1
 }
 
+/** Each once, when its turn comes; until the last has ended. */
+async function inTurn(jobs: readonly Job[], run: (job: Job) => Promise<void>): Promise<void> {
+  const waiting = [...jobs]
+  const running = new Map<Job, Promise<void>>()
+  const startAll = (): void => {
+    for (let job = nextOf(waiting, [...running.keys()]); job !== undefined; job = nextOf(waiting, [...running.keys()])) {
+      const started = job
+      waiting.splice(waiting.indexOf(started), 1)
+      running.set(
+        started,
+        run(started).finally(() => running.delete(started)),
+      )
+    }
+  }
+  for (startAll(); running.size > 0; startAll()) await Promise.race(running.values())
+}
+
 function chanceOptions(): ChanceOptions {
   const known = new Set(readUnsteady(readFileSync(LIST, 'utf8')).map(({ name }) => name))
   return { print: live, now: () => performance.now(), known, today: new Date().toISOString().slice(0, 10) }
 }
 
-/** Neighbours that bear company have one queue. */
-export function queuesOf(stages: readonly Stage[]): Job[][] {
-  const queues: Job[][] = []
-  for (const [at, stage] of stages.entries()) {
-    if (at === 0 || stage.inLanes !== true || stages[at - 1]?.inLanes !== true) queues.push([])
-    const count = stage.obstacle === undefined ? stage.parts.length : 1
-    for (const [index, part] of stage.parts.slice(0, count).entries())
-      queues.at(-1)?.push({ stage, title: count === 1 ? stage.name : `${stage.name} ${index + 1}/${count}`, part })
-  }
-  return queues
-}
-
-async function runJob({ stage, title, part }: Job, isAlone: boolean): Promise<Outcome> {
-  if (stage.obstacle !== undefined) {
-    console.log(`\n== ${title}: skipped, ${stage.obstacle}`)
-    return { passed: 0, failed: 0, skipped: 1, failures: [] }
-  }
+async function runJob({ stage, title, weight, part }: Job): Promise<{ readonly outcome: Outcome; readonly seconds: number }> {
+  if (stage.obstacle !== undefined) console.log(`\n== ${title}: skipped, ${stage.obstacle}`)
   const held: Parameters<Print>[] = []
-  const print: Print = isAlone ? live : (...said) => held.push(said)
-  print(`\n== ${title}\n`)
+  const print: Print = weight === undefined ? live : (...said) => held.push(said)
+  if (stage.obstacle === undefined) print(`\n== ${title}\n`)
   const taken = stopwatch()
-  const count = await part(print)
-  for (const said of held) live(...said)
-  console.log(`== ${title}: ${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped in ${taken()}`)
-  return count
+  // whatever it is: all others are still to be told
+  const outcome = await part(print).catch((thrown: unknown) =>
+    failed(thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)),
+  )
+  const { seconds, text } = taken()
+  const isFine = outcome.files !== undefined && outcome.failed === 0 && outcome.skipped === 0
+  // of test files that passed the last line says all
+  for (const said of isFine ? [] : held) live(...said)
+  const { passed, failed: broken, skipped } = outcome
+  if (stage.obstacle === undefined) console.log(`== ${title}: ${passed} passed, ${broken} failed, ${skipped} skipped in ${text}`)
+  return { outcome, seconds }
 }
 
 /** From now until it is called: the seconds, and how much of them the processors of the machine had nothing to do,
  * which is what waiting costs. */
-function stopwatch(): () => string {
+function stopwatch(): () => { readonly seconds: number; readonly text: string } {
   const began = performance.now()
   const before = processorTimes()
   return () => {
+    const seconds = (performance.now() - began) / 1000
     const after = processorTimes()
     const idle = (100 * (after.idle - before.idle)) / Math.max(1, after.all - before.all)
-    return `${((performance.now() - began) / 1000).toFixed(0)} s, processors ${idle.toFixed(0)} % idle`
+    return { seconds, text: `${seconds.toFixed(0)} s, processors ${idle.toFixed(0)} % idle` }
   }
 }
 

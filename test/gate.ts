@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The stages of the tests: what each runs, under what, and beside what; `run.ts` runs them. Layer: test. */
+import { readdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { inOwnNamespaces } from '../testkit/base/namespaces.ts'
+import { cgroupObstacle } from '../testkit/kubernetes/cgroups.ts'
+import { withSanitizedAddon } from './native/sanitized.ts'
+import { command, vitest, type VitestOptions } from './runner/commands.ts'
+import { kindOf } from './runner/kinds.ts'
+import { BUSY, WAITING } from './runner/schedule/scheduler.ts'
+import type { Part, Stage } from './runner/stages.ts'
+
+type Again = NonNullable<Stage['again']>
+type Options = Omit<VitestOptions, 'folder'>
+
+const node = process.execPath
+export const needsRoot = process.getuid?.() === 0 ? undefined : 'needs root'
+/** Tests of the lab that count what is lost or late while something happens, take silence for an answer, or compare
+ * the machine before and after. */
+export const ALONE = [
+  ...['processes/agents', 'hand-over', 'mode', 'processes/kill', 'lab', 'net/forwarding', 'net/node-life'],
+  ...['policy', 'services', 'traffic/traffic', 'upgrade/previous'],
+].map((name) => `test/lab/${name}.test.ts`)
+/** The same of a real cluster. */
+const ALONE_IN_CLUSTER = ['dataplane-mode', 'operator/ipv6', 'operator/switch'].map((name) => `test/cluster/${name}.test.ts`)
+/** Files of the lab that measure, or that take long for what they find: outside of the gate. */
+export const SLOW = ['image-arm64', 'upstream/rates'].map((name) => `test/lab/${name}.test.ts`)
+
+/** Two machines that keep a processor busy each, and then one. */
+const MACHINES = 1.5
+
+/** `folder`: for reports */
+export function stagesIn(folder: string): readonly Stage[] {
+  const tests = (options: Options): Part => {
+    return (print, limit) => vitest(print, { ...options, folder, limit })
+  }
+  const lab = { project: 'lab' }
+  const e2e = { project: 'e2e' }
+  const unit = { project: 'unit' }
+  const [vm, demo] = [line('test/kernel/run'), line(node, 'dist/demo/main.js')]
+  const withKubernetes = kubernetesFirst()
+  /** A test file of the project, by itself. */
+  const file = (options: Options): Again => {
+    return (name) => (name === undefined ? undefined : tests({ ...options, only: [name] }))
+  }
+  /** The files of a project as jobs. */
+  const filesOf = (options: Options, except: readonly string[] = []): Required<Pick<Stage, 'files' | 'again'>> => {
+    const names = filesOfProject(options.project).filter((name) => !except.includes(name))
+    return { files: { names, run: (only) => tests({ ...options, only }) }, again: file(options) }
+  }
+  const api = filesOf({ project: 'api', prefix: inOwnNamespaces })
+  return [
+    {
+      name: 'e2e',
+      obstacle: needsRoot ?? cgroupObstacle(),
+      weight: WAITING,
+      parts: [withKubernetes(tests({ ...e2e, except: ALONE_IN_CLUSTER }))],
+      again: file(e2e),
+    },
+    { name: 'kernel', obstacle: needsRoot, weight: BUSY, ...filesOf({ project: 'kernel', prefix: inOwnNamespaces }) },
+    { name: 'lab', obstacle: needsRoot, weight: WAITING, ...filesOf(lab, [...ALONE, ...SLOW]) },
+    {
+      name: 'api',
+      obstacle: needsRoot,
+      weight: BUSY,
+      files: { names: api.files.names, run: (files) => withKubernetes(api.files.run(files)) },
+      again: api.again,
+    },
+    {
+      name: 'sanitized',
+      obstacle: needsRoot,
+      weight: BUSY,
+      parts: [tests({ project: 'kernel', prefix: withSanitizedAddon, only: ['test/native/'] })],
+    },
+    { name: 'unit', weight: BUSY, parts: [tests(unit)], again: file(unit) },
+    { name: 'lint', weight: BUSY, parts: [make('lint')] },
+    { name: 'oracle', weight: BUSY, parts: [make('test-oracle')] },
+    { name: 'fuzz', weight: BUSY, parts: [make('test-fuzz')] },
+    { name: 'vm', obstacle: needsRoot, weight: MACHINES, parts: [vm], again: whole(vm) },
+    { name: 'loss', obstacle: needsRoot, parts: [tests({ ...lab, only: ALONE })], again: file(lab) },
+    {
+      name: 'e2e-loss',
+      obstacle: needsRoot ?? cgroupObstacle(),
+      parts: [withKubernetes(tests({ ...e2e, only: ALONE_IN_CLUSTER }))],
+      again: file(e2e),
+    },
+    { name: 'demo', obstacle: needsRoot, parts: [demo], again: whole(demo) },
+    { name: 'slow', obstacle: needsRoot, isOutside: true, parts: [tests({ ...lab, only: SLOW })] },
+    { name: 'soak', obstacle: needsRoot, isOutside: true, parts: [withKubernetes(line(node, 'dist/soak/main.js', '--minutes', '1'))] },
+    {
+      name: 'scale',
+      obstacle: needsRoot,
+      isOutside: true,
+      parts: [withKubernetes(line(node, 'dist/bench/scale/main.js', '--size', '1k'))],
+    },
+    { name: 'bench', obstacle: needsRoot, isOutside: true, parts: [line(node, 'dist/bench/main.js', '--quick')] },
+    { name: 'kernels', obstacle: needsRoot, isOutside: true, parts: [line('test/kernel/run', '--all')] },
+  ]
+}
+
+/** As `runner/kinds.ts` has them. */
+function filesOfProject(project: string): readonly string[] {
+  return readdirSync('test', { recursive: true, encoding: 'utf8' })
+    .map((name) => `test/${name}`)
+    .filter((name) => name.endsWith('.test.ts') && kindOf(name).project === project)
+    .sort()
+}
+
+function line(...words: readonly string[]): Part {
+  return (print, limit) => command(print, words, limit)
+}
+
+function make(...words: readonly string[]): Part {
+  return line('make', '--no-print-directory', ...words)
+}
+
+/** The command itself, of which no file is known. */
+function whole(part: Part): Again {
+  return (name) => (name === undefined ? part : undefined)
+}
+
+/** Builds Kubernetes before the first of the parts, from outside of their namespaces: that needs the network. When that
+ * fails it is the first part's failure, and the others are skipped. */
+function kubernetesFirst(): (part: Part) => Part {
+  const lock = ['flock', join(tmpdir(), 'netplane-kubernetes.lock')]
+  let built: ReturnType<Part> | undefined
+  return (part) => async (print, limit) => {
+    const isFirst = built === undefined
+    built ??= command(print, [...lock, node, '--conditions=source', 'testkit/kubernetes/main.ts'], limit)
+    const outcome = await built
+    if (outcome.failed === 0) return await part(print, limit)
+    return isFirst ? outcome : { passed: 0, failed: 0, skipped: 1, failures: [] }
+  }
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Which job of a run of tests starts next, beside those that run. Layer: test (pure). */
+
+/** Keeps a processor busy. */
+export const BUSY = 1
+/** Waits most of its time. */
+export const WAITING = 0.5
+
+/** For a machine of two processors. With more of it, tests wait longer for the machine than for what they are about. */
+const MOST_WEIGHT = 2
+const MOST_JOBS = 3
+
+export interface Weighed {
+  /** undefined: nothing may run beside it */
+  readonly weight: number | undefined
+  /** that it takes, as far as is known */
+  readonly seconds: number
+}
+
+/** undefined: none until one of those that run has ended. Those that bear company come first, the longest that has room
+ * before the others; then the rest, one at a time and in their order. */
+export function nextOf<T extends Weighed>(waiting: readonly T[], running: readonly Weighed[]): T | undefined {
+  const shared = waiting.filter(({ weight }) => weight !== undefined)
+  if (shared.length === 0) return running.length === 0 ? waiting[0] : undefined
+  if (running.length >= MOST_JOBS || running.some(({ weight }) => weight === undefined)) return undefined
+  const taken = running.reduce((sum, { weight = 0 }) => sum + weight, 0)
+  const fitting = shared.filter(({ weight = 0 }) => taken + weight <= MOST_WEIGHT)
+  return fitting.toSorted((a, b) => b.seconds - a.seconds)[0]
+}
