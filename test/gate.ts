@@ -95,6 +95,7 @@ export function stagesIn(folder: string): readonly Stage[] {
       parts: [withKubernetes(line(node, 'dist/bench/scale/main.js', '--size', '1k'))],
     },
     { name: 'bench', obstacle: needsRoot, isOutside: true, parts: [line(node, 'dist/bench/main.js', '--quick')] },
+    { name: 'tidy', isOutside: true, parts: [make('tidy')] },
     { name: 'kernels', obstacle: needsRoot, isOutside: true, parts: [line('test/kernel/run', '--all')] },
   ]
 }
