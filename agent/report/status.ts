@@ -26,6 +26,7 @@ import { NodeModeStatus } from '../status/node-mode-status.ts'
 import { interfacesOf, OwnNetwork } from '../status/node-network.ts'
 import { Outbox, type Subject } from '../status/outbox.ts'
 import { PodConditions } from '../status/pod-conditions.ts'
+import { StartupTaint } from '../status/startup-taint.ts'
 import { endpointRefusals, firewallRefusals, refusalsOf, type Refusal } from '../status/refusals.ts'
 import type { Interface } from '../interfaces/table.ts'
 import type { StatusApi } from '../status/status-api.ts'
@@ -75,6 +76,7 @@ export function statusOf(options: StatusOptions): Status {
   const { snapshot } = store
   const wall = (): number => clock.wall()
   const isReady = (): boolean => running?.dataplane.isReady === true
+  const takesPods = (): boolean => keepsPodsAway(health).length === 0
   const daemonSet = options.daemonSet && { apiVersion: 'apps/v1', kind: 'DaemonSet', ...options.daemonSet }
   const unlessLocked = (subject: Subject): Subject => ({
     name: subject.name,
@@ -104,8 +106,14 @@ export function statusOf(options: StatusOptions): Status {
         wall,
         wasReady,
         unready: () => health.unready().map(({ name, reason }) => `${name}: ${reason}`),
-        takesPods: () => keepsPodsAway(health).length === 0,
+        takesPods,
         isKnown: () => !store.synced || ownNode(snapshot, node) !== undefined,
+      }),
+      new StartupTaint({
+        api,
+        node,
+        isTainted: () => ownNode(snapshot, node)?.awaitsAgent === true,
+        serves: () => isReady() && running?.dataplane.isWritten === true && takesPods(),
       }),
       unlessLocked(new ClusterFacts({ api, node, version, isReady, nodes: () => snapshot.nodes, newGuid: randomUUID, daemonSet })),
       new Events({ api, node, nodes, wall, refusals: () => refusals(options) }),

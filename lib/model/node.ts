@@ -26,6 +26,8 @@ export interface Node {
   readonly uid?: string
   /** it is being deleted, or the cluster autoscaler is about to */
   readonly leaving?: true
+  /** it has the taint by which pods wait for its agent */
+  readonly awaitsAgent?: true
   /** it has agents of an older version: addresses of its end of the tunnel, as "66:00:5e:00:53:01" */
   readonly vteps?: Vteps
   /** known by its agent's word alone */

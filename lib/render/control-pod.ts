@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What Deployments of programs have in common that act for the whole cluster. Layer: lib/render (pure). */
+import { STARTUP_TAINT } from '../kube/objects/startup-taint.ts'
 import { endpointVariables, labelsOf, type Endpoint } from './input.ts'
 
-/** Of nodes that wait for a network, and of those that clusters keep for their own. Not all there are: a node that is
- * drained is to be left, and one that is gone as well. */
+/** Of nodes that wait for a network or an agent, and of those that clusters keep for their own. Not all there are: a
+ * node that is drained is to be left, and one that is gone as well. */
 export const CONTROL_TOLERATIONS = [
   ...['node.kubernetes.io/not-ready', 'node.kubernetes.io/network-unavailable', 'node.cloudprovider.kubernetes.io/uninitialized'],
+  STARTUP_TAINT,
   ...['node-role.kubernetes.io/control-plane', 'CriticalAddonsOnly'],
 ].map((key) => ({ key, operator: 'Exists' }))
 

@@ -14,13 +14,16 @@ import { ApiSource } from '#lib/api/source.ts'
 import { WATCHED } from '#lib/api/watch/watch-list.ts'
 import { errorText } from '#lib/base/errors.ts'
 import { parseCidr } from '#lib/base/ip.ts'
-import { isObject } from '#lib/base/object.ts'
+import { fieldsOf, isObject } from '#lib/base/object.ts'
 import { emptyBlock } from '#lib/ipam/block.ts'
 import { blockName, IP_BLOCK } from '#lib/kube/objects/ip-block.ts'
+import { NETWORK_UNAVAILABLE } from '#lib/kube/objects/conditions.ts'
 import { NODE_NETWORK } from '#lib/kube/objects/node-network.ts'
+import { STARTUP_TAINT } from '#lib/kube/objects/startup-taint.ts'
 import type { Sink } from '#lib/store/source.ts'
 import { ApiBlocks } from '#agent/ipam/api-blocks.ts'
 import { parseOptions } from '#agent/run/options.ts'
+import { untaint } from '#agent/status/startup-taint.ts'
 import type { RbacRule } from '#lib/render/account.ts'
 import { agentRules } from '#lib/render/agent-rights.ts'
 import { computeInstallation } from '#lib/render/computed.ts'
@@ -244,10 +247,10 @@ function lessened(): readonly (readonly [text: string, read: boolean, rules: rea
 
 describe('the account of the daemon set', () => {
   test('may do what the agent does', async () => {
-    await nodeCalled('n')
+    const n = await nodeCalled('n')
     await definePolicyKinds()
     await served([IP_BLOCK, ...WATCHED])
-    const kubeconfig = await asAgent()
+    const kubeconfig = await asAgent(n)
     expect(await reads(kubeconfig)).toBeUndefined()
     expect(await writes(kubeconfig)).toBeUndefined()
   })
@@ -265,6 +268,7 @@ describe('the account of the daemon set', () => {
     const status = { type: 'merge', subresource: 'status' } as const
     const { name } = n.metadata
     for (const [text, write] of [
+      ['taint', () => agent.patch({ ...NODE, name }, { spec: { taints: [] } }, { type: 'merge' })],
       ['conditions', () => agent.patch({ ...NODE, name }, { status: { conditions: [] } }, status)],
       ['network', () => agent.patch({ ...NODE_NETWORK, name }, { spec: { addresses: ['192.0.2.2'] } }, { type: 'merge' })],
       ['network that is not there', () => agent.create(asApiObject({ ...NODE_NETWORK, metadata: { name: 'third' } }))],
@@ -292,8 +296,65 @@ describe('the account of the daemon set', () => {
     await admin.delete({ ...NODE_NETWORK, name })
   })
 
+  test('may take the startup taint off its own Node, and change nothing else of a Node', async () => {
+    const [n, other] = [await nodeCalled('n'), await nodeCalled('other')]
+    const own = { ...NODE, name: 'n' }
+    const [startup, team] = [
+      { key: STARTUP_TAINT, effect: 'NoSchedule' },
+      { key: 'team', effect: 'NoSchedule' },
+    ]
+    const network = { type: NETWORK_UNAVAILABLE, status: 'False' }
+    const conditions = [{ type: 'Ready', status: 'False' }, network]
+    await admin.patch(own, { metadata: { labels: { a: 'b' } }, spec: { taints: [team, startup] } }, { type: 'merge' })
+    await admin.patch(own, { status: { conditions } }, { type: 'merge', subresource: 'status' })
+    const as = async (node?: ApiObject): Promise<ApiClient> => new ApiClient({ server: fromKubeconfig(await asAgent(node)) })
+    await using agent = await as(n)
+    await using others = await as(other)
+    await using unnamed = await as()
+    const merge = (patch: object, by = agent): Promise<unknown> => by.patch(own, patch, { type: 'merge' })
+    const status = (patch: object, by = agent): Promise<unknown> => by.patch(own, patch, { type: 'merge', subresource: 'status' })
+    const taints = (...all: readonly object[]): object => ({ spec: { taints: all } })
+    const [nothingElse, nothingOfStatus] = [/take the taint .* away/, /its condition NetworkUnavailable/]
+    for (const [text, write, why] of [
+      ['by another node', () => merge(taints(team), others), /not of node other/],
+      ['by a token without a node', () => merge(taints(team), unnamed), /names no node/],
+      ['another taint away', () => merge(taints(startup)), nothingElse],
+      ['all taints away', () => merge(taints()), nothingElse],
+      ['another taint there', () => merge(taints(team, startup, { key: 'x', effect: 'NoExecute' })), nothingElse],
+      ['another effect', () => merge(taints(team, { ...startup, effect: 'NoExecute' })), nothingElse],
+      ['a label', () => merge({ metadata: { labels: { a: 'c' } } }), nothingElse],
+      ['no label', () => merge({ metadata: { labels: null } }), nothingElse],
+      ['an annotation', () => merge({ metadata: { annotations: { a: 'c' } } }), nothingElse],
+      ['a finalizer', () => merge({ metadata: { finalizers: ['a.example/b'] } }), nothingElse],
+      ['cordoned', () => merge({ spec: { unschedulable: true } }), nothingElse],
+      ['a range', () => merge({ spec: { podCIDR: '10.9.0.0/24', podCIDRs: ['10.9.0.0/24'] } }), nothingElse],
+      ['a label by its status', () => status({ metadata: { labels: { a: 'c' } } }), nothingOfStatus],
+      ['a label by its status, without a node', () => status({ metadata: { labels: { a: 'c' } } }, unnamed), nothingOfStatus],
+      ['an address', () => status({ status: { addresses: [{ type: 'InternalIP', address: '192.0.2.9' }] } }), nothingOfStatus],
+      ['ready', () => status({ status: { conditions: [{ type: 'Ready', status: 'True' }, network] } }), nothingOfStatus],
+      ['not ready or unready', () => status({ status: { conditions: [network] } }), nothingOfStatus],
+    ] as const) {
+      const refused = (): Promise<string | undefined> =>
+        write().then(
+          () => undefined,
+          (thrown: unknown) => errorText(thrown),
+        )
+      expect(`${text}: ${(await refused()) ?? 'taken'}`).toMatch(why)
+    }
+    const [, before] = [await status({ status: { conditions: [conditions[0], { ...network, status: 'True' }] } }), await admin.get(own)]
+    const steps = untaint(before) ?? []
+    // another writer has changed the list meanwhile
+    await admin.patch(own, taints({ key: 'x', effect: 'NoExecute' }, team, startup), { type: 'merge' })
+    await expect(agent.patch(own, steps, { type: 'json' })).rejects.toThrow()
+    await admin.patch(own, taints(team, startup), { type: 'merge' })
+    const after = await agent.patch(own, steps, { type: 'json' })
+    expect(after).toMatchObject({ metadata: { labels: { a: 'b' } }, spec: { taints: [team] } })
+    expect(after['spec']).toEqual({ ...fieldsOf(before['spec']), taints: [team] })
+    await admin.patch(own, { metadata: { labels: null }, spec: { taints: null } }, { type: 'merge' })
+  })
+
   test('may do nothing else', async () => {
-    const kubeconfig = await asAgent()
+    const kubeconfig = await asAgent(await nodeCalled('n'))
     for (const [text, read, rules] of lessened()) {
       await setRules(rules, kubeconfig)
       const refused = read ? await reads(kubeconfig) : await writes(kubeconfig)

@@ -5,6 +5,7 @@ import type { Namespace } from '../../model/namespace.ts'
 import type { Node } from '../../model/node.ts'
 import { asCidr, asRecord, each, inside, NONE, refuseUnder, text, under, usable, usableAddress, usableAddresses } from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
+import { STARTUP_TAINT } from '../objects/startup-taint.ts'
 import { labelsOf } from './labels.ts'
 import { asReachable } from './special-addresses.ts'
 import { ipAnnotationsOf } from './ip-annotations.ts'
@@ -21,7 +22,9 @@ export function parseNode(input: ParseInput): Node {
     zone: inside(metadata, 'labels', (labels) => text(labels, ZONE)),
     uid: text(metadata, 'uid'),
   }))
-  const leaving = isLeaving(input.raw) ? { leaving: true as const } : {}
+  const taints = inside(input.raw, 'spec', (spec) => each(spec, 'taints', (taint) => text(asRecord(taint), 'key')))
+  const leaving = isLeaving(input.raw, taints) ? { leaving: true as const } : {}
+  const awaitsAgent = taints.includes(STARTUP_TAINT) ? { awaitsAgent: true as const } : {}
   return {
     kind: 'Node',
     namespace: '',
@@ -32,6 +35,7 @@ export function parseNode(input: ParseInput): Node {
     labels: labelsOf(input),
     subnets: NONE,
     ...leaving,
+    ...awaitsAgent,
     ...(uid === undefined ? {} : { uid }),
   }
 }
@@ -39,9 +43,8 @@ export function parseNode(input: ParseInput): Node {
 /** So that new connections go elsewhere, as kube-proxy's health port has it. */
 const LEAVING_TAINT = 'ToBeDeletedByClusterAutoscaler'
 
-function isLeaving(raw: Raw): boolean {
+function isLeaving(raw: Raw, taints: readonly (string | undefined)[]): boolean {
   const deleted = inside(raw, 'metadata', (metadata) => text(metadata, 'deletionTimestamp'))
-  const taints = inside(raw, 'spec', (spec) => each(spec, 'taints', (taint) => text(asRecord(taint), 'key')))
   return deleted !== undefined || taints.includes(LEAVING_TAINT)
 }
 

@@ -7,6 +7,7 @@ import { asApiObject, namedOf, type Named } from '#lib/api/resource.ts'
 import { parseAddr } from '#lib/base/ip.ts'
 import { CLUSTER_INFORMATION } from '#lib/kube/objects/cluster-information.ts'
 import { NODE_NETWORK } from '#lib/kube/objects/node-network.ts'
+import { STARTUP_TAINT } from '#lib/kube/objects/startup-taint.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import { ClusterFacts } from '#agent/status/cluster-information.ts'
 import { AGAIN_MS, Events } from '#agent/status/events.ts'
@@ -15,6 +16,7 @@ import { NodeModeStatus } from '#agent/status/node-mode-status.ts'
 import { OwnNetwork, type OwnNetworkOptions, type Said } from '#agent/status/node-network.ts'
 import type { Subject } from '#agent/status/outbox.ts'
 import { PodConditions } from '#agent/status/pod-conditions.ts'
+import { StartupTaint } from '#agent/status/startup-taint.ts'
 
 const NAME = { namespace: 'default', name: 'told' } as const
 const POD = { apiVersion: 'v1', kind: 'Pod', ...NAME } as const
@@ -75,6 +77,7 @@ function subjectsOf(api: ApiClient, { node, wall }: { readonly node: string; rea
       ...{ generations: () => ({}), hasProxy: () => false, otherFlows: () => 0 },
     }),
     new NodeCondition({ ...alone, unready: () => [], takesPods: () => false, wasReady: false, isKnown: () => true }),
+    new StartupTaint({ api, node, isTainted: () => true, serves: () => true }),
     new PodConditions({ ...alone, pods: () => [pod], interfacePrefix: () => 'npl', missingOf: () => undefined }),
     new Events({ ...alone, nodes: () => [node], refusals: () => [refusal] }),
     // another version each time
@@ -97,6 +100,8 @@ async function forget(admin: ApiClient, node: string): Promise<void> {
   await gone({ ...NODE_NETWORK, name: node })
   for (const event of await admin.list(EVENT)) await gone(namedOf(event))
   const conditions = { type: 'merge', subresource: 'status' } as const
-  await admin.patch({ apiVersion: 'v1', kind: 'Node', name: node }, { status: { conditions: null } }, conditions)
+  const own = { apiVersion: 'v1', kind: 'Node', name: node } as const
+  await admin.patch(own, { status: { conditions: null } }, conditions)
+  await admin.patch(own, { spec: { taints: [{ key: STARTUP_TAINT, effect: 'NoSchedule' }] } }, { type: 'merge' })
   await admin.create(asApiObject({ ...POD, metadata: NAME, spec: { nodeName: node, containers: [{ name: 'c', image: 'i' }] } }))
 }

@@ -5,11 +5,18 @@ import { layerFrom, layerFromEnvironment } from '#agent/config/layers.ts'
 import { resolveConfig } from '#agent/config/resolve.ts'
 import { agentRole, parseOptions } from '#agent/run/options.ts'
 import { installationSpec, PROVIDERS } from '#lib/kube/schema/installation.ts'
+import { fieldsOf, objectsIn } from '#lib/base/object.ts'
+import { STARTUP_TAINT } from '#lib/kube/objects/startup-taint.ts'
+import { renderCleanup } from '#lib/render/cleanup-pod.ts'
 import { computeInstallation } from '#lib/render/computed.ts'
 import { imageOf } from '#lib/render/image.ts'
 import { MANIFEST_CONTENTS } from '#lib/render/manifests.ts'
+import { OPERATOR_PODS, renderOperator } from '#lib/render/operator-pod.ts'
+import { renderPreflight } from '#lib/render/preflight-pod.ts'
 import { PLATFORMS } from '#lib/render/providers.ts'
+import { renderRemoval } from '#lib/render/removal-job.ts'
 import { renderInstallation, renderNode } from '#lib/render/render.ts'
+import { renderAsking } from '#operator/switch/outside/asking-pod.ts'
 
 const FACTS = { provider: 'Generic', hasKubeProxy: false, installed: undefined } as const
 
@@ -155,4 +162,36 @@ test('agents in a DaemonSet of another name know it, and so do controllers, with
   expect(text).toContain('--daemon-set=canal')
   expect(text.match(/"resources":\["daemonsets"\],"resourceNames":\["canal"\]/g)).toHaveLength(2)
   expect(text).not.toMatch(/"resources":\["daemonsets"\],"resourceNames":\["netplane-node"\]/)
+})
+
+test('every pod of ours tolerates the taint by which pods wait for the agent', () => {
+  const input = { namespace: 'n', image: 'i', computed: computed({}), endpoint: undefined }
+  const operator = { namespace: 'n', image: 'i', pods: OPERATOR_PODS }
+  const preflight = { serviceAddresses: [], peers: [], vxlanPort: undefined, run: 'r' }
+  const outside = { from: 'n1', places: [], patienceMs: 1, run: 'r' }
+  const objects = [
+    ...[...renderInstallation(input), ...renderOperator(operator), ...renderRemoval({ ...operator, timeout: '1' })],
+    ...[...renderCleanup(input), ...renderPreflight({ ...input, ...preflight }), renderAsking({ ...input, ...outside })],
+  ]
+  const pods = objects.flatMap(({ metadata, spec }) => {
+    const template = fieldsOf(fieldsOf(spec)['template'])['spec']
+    return template === undefined ? [] : [[metadata.name, objectsIn(fieldsOf(template)['tolerations'])] as const]
+  })
+  const isTolerant = ({ key, operator: how, effect }: Readonly<Record<string, unknown>>): boolean =>
+    (key === undefined || key === STARTUP_TAINT) && how === 'Exists' && effect === undefined
+  expect(pods).toHaveLength(7)
+  expect(pods.filter(([, tolerations]) => !tolerations.some(isTolerant))).toEqual([])
+})
+
+test('what an agent may patch of all nodes, admission keeps to its own node', () => {
+  const objects = renderNode({ namespace: 'n', image: 'i', computed: computed({}), endpoint: undefined })
+  const rules = objects.filter(({ kind }) => kind === 'ClusterRole').flatMap((role) => objectsIn(role['rules']))
+  const ofNodes = rules.filter(({ verbs }) => JSON.stringify(verbs) === '["patch"]').flatMap(({ resources }) => resources)
+  const kept = objects
+    .filter(({ kind }) => kind === 'ValidatingAdmissionPolicy')
+    .flatMap(({ spec }) => objectsIn(fieldsOf(fieldsOf(spec)['matchConstraints'])['resourceRules']).flatMap(({ resources }) => resources))
+  expect(ofNodes).toContain('nodes')
+  expect(kept).toEqual(expect.arrayContaining(ofNodes))
+  const bound = objects.filter(({ kind }) => kind === 'ValidatingAdmissionPolicyBinding').map(({ spec }) => fieldsOf(spec)['policyName'])
+  expect(bound).toContain('netplane-node-nodes')
 })

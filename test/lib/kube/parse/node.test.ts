@@ -50,6 +50,15 @@ test.each([
   expect(read.kind === 'Node' && read.leaving).toBe(leaving)
 })
 
+test.each([
+  ['netplane.io/agent-not-ready', 'NoSchedule', true],
+  ['netplane.io/agent-not-ready', 'NoExecute', true],
+  ['netplane.io/agent', 'NoSchedule', undefined],
+])('a node with taint %s:%s waits for its agent: %s', (key, effect, awaitsAgent) => {
+  const read = model({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1' }, spec: { taints: [{ key, effect }] } })
+  expect(read.kind === 'Node' && read.awaitsAgent).toBe(awaitsAgent)
+})
+
 test('podCIDR alone will do', () => {
   expect(model({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1' }, spec: { podCIDR: '10.1.0.0/24' } })).toMatchObject({
     addresses: [],
