@@ -218,6 +218,11 @@ const ADDRESSES: readonly Resource[] = [
   }),
 ]
 
+/** Plural names of the kinds that are in namespaces. */
+export const NAMESPACED_PLURALS: readonly string[] = [...POLICIES, ...ADDRESSES]
+  .filter(({ namespaced }) => namespaced)
+  .map(({ plural }) => plural)
+
 export const IS_DEFAULT: Condition = { rule: "self.metadata.name == 'default'", message: 'metadata.name must be default' }
 
 /** `felix`: the settings of the agent, which are its own business. */

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/** CustomResourceDefinitions of our kinds, from the shapes that parsers read by. Layer: lib/render (pure). */
+/** CustomResourceDefinitions of our kinds, from the shapes that parsers read by, with roles for their users.
+ * Layer: lib/render (pure). */
 import { asApiObject, type ApiObject } from '../api/resource.ts'
 import type { Condition, Schema } from '../base/schema.ts'
 import { compareVersions, parseVersion } from '../base/text/version.ts'
 import { OPERATOR_RESOURCES } from '../kube/operator-resources.ts'
-import { resources, type Resource } from '../kube/resources.ts'
+import { GROUP, NAMESPACED_PLURALS, resources, type Resource } from '../kube/resources.ts'
 
 /** Of netplane.io/v3. `felix`: the settings of the agent, which are its own business. */
 export function definitions(felix: Schema): readonly object[] {
@@ -90,4 +91,27 @@ export function madeBy(definition: object, version: string): ApiObject {
 export function isOfNewer({ metadata }: ApiObject, version: string): boolean {
   const [there, here] = [parseVersion(metadata.annotations?.[MADE_BY] ?? ''), parseVersion(version)]
   return there !== undefined && here !== undefined && compareVersions(there, here) > 0
+}
+
+const READ = ['get', 'list', 'watch']
+const WRITE = ['create', 'update', 'patch', 'delete', 'deletecollection']
+
+/** What Kubernetes adds, by their labels, to its own roles of namespaces: our kinds that are in namespaces. */
+export function userRoles(): readonly object[] {
+  return [role('view', READ, ['view', 'edit', 'admin']), role('edit', WRITE, ['edit', 'admin'])]
+}
+
+/** `of`: Kubernetes' roles. */
+function role(name: string, verbs: readonly string[], of: readonly string[]): object {
+  const labels = {
+    'app.kubernetes.io/name': `netplane-${name}`,
+    'app.kubernetes.io/part-of': 'netplane',
+    ...Object.fromEntries(of.map((one) => [`rbac.authorization.k8s.io/aggregate-to-${one}`, 'true'])),
+  }
+  return {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRole',
+    metadata: { name: `netplane-${name}`, labels },
+    rules: [{ apiGroups: [GROUP], resources: NAMESPACED_PLURALS, verbs }],
+  }
 }

@@ -5,6 +5,7 @@ import { account, granted, type RbacRule } from './account.ts'
 import { CLEANUP } from './cleanup-pod.ts'
 import { CONTROLLERS_NAME } from '../kube/objects/automatic-host-endpoint.ts'
 import { CONTROL_TOLERATIONS, controlDeployment, controlPodSpec } from './control-pod.ts'
+import { userRoles } from './definitions.ts'
 import { labelsOf, NODE } from './input.ts'
 import { ENDPOINT_PROOF, PREFLIGHT } from './preflight-pod.ts'
 import { PLATFORMS } from './providers.ts'
@@ -145,7 +146,7 @@ export function renderOperator(input: OperatorInput): readonly ApiObject[] {
   }
   const rights = account({ name: OPERATOR, namespace, rules: operatorRules(), ownRules: OWN_RULES })
   const ofProxy = granted({ name: OPERATOR, namespace, within: PROXY_NAMESPACE, rules: PROXY_RULES })
-  return [...rights, ...ofProxy, secrets, deployment(input)].map(asApiObject)
+  return [...rights, ...ofProxy, secrets, ...userRoles(), deployment(input)].map(asApiObject)
 }
 
 function deployment({ namespace, image, pods }: OperatorInput): object {

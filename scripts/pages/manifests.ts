@@ -10,7 +10,7 @@ import { OPERATOR, OPERATOR_PODS, renderOperator } from '#lib/render/operator-po
 import { renderInstallation, renderNamespace } from '#lib/render/render.ts'
 import type { VARIANTS } from '#lib/kube/schema/installation.ts'
 import { installationSpec } from '#lib/kube/schema/installation.ts'
-import { allDefinitions, definitions, madeBy } from '#lib/render/definitions.ts'
+import { allDefinitions, definitions, madeBy, userRoles } from '#lib/render/definitions.ts'
 import { felixSchema } from '#agent/config/open-api.ts'
 
 const NAMESPACE = 'kube-system'
@@ -19,7 +19,8 @@ type Variant = (typeof VARIANTS)[number]
 
 /** Definitions, rights, agents, controllers. */
 export function nodeManifestPage(manifest: Manifest): string {
-  return yamlPage([...marked(definitions(felixSchema())), ...renderInstallation({ ...inputOf(manifest), endpoint: undefined })])
+  const installed = renderInstallation({ ...inputOf(manifest), endpoint: undefined })
+  return yamlPage([...marked(definitions(felixSchema())), ...userRoles(), ...installed])
 }
 
 function marked(all: readonly object[]): readonly object[] {

@@ -371,6 +371,61 @@ describe('the account of the daemon set', () => {
   }, 600_000)
 })
 
+describe('by what Kubernetes adds to its roles', () => {
+  /** An account of a namespace that is bound there to all roles of ours that Kubernetes' role takes in. */
+  async function bound(role: string): Promise<ApiClient> {
+    const { aggregationRule } = await admin.get({ ...ROLE, name: role })
+    const wanted = objects(fieldsOf(aggregationRule)['clusterRoleSelectors']).map(({ matchLabels }) =>
+      Object.entries(fieldsOf(matchLabels)),
+    )
+    const ours = (await admin.list({ apiVersion: ROLE.apiVersion, kind: ROLE.kind })).filter(
+      ({ metadata: { name, labels = {} } }) =>
+        name.startsWith('netplane-') && wanted.some((pairs) => pairs.every(([key, value]) => labels[key] === value)),
+    )
+    const account = { apiVersion: 'v1', kind: 'ServiceAccount', namespace: 'default', name: `team-${role}` } as const
+    await admin.apply(asApiObject({ ...account, metadata: account }))
+    for (const { metadata } of ours)
+      await admin.apply(
+        asApiObject({
+          ...{
+            apiVersion: ROLE.apiVersion,
+            kind: 'RoleBinding',
+            metadata: { namespace: account.namespace, name: `${account.name}-${metadata.name}` },
+          },
+          roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: ROLE.kind, name: metadata.name },
+          subjects: [{ kind: account.kind, namespace: account.namespace, name: account.name }],
+        }),
+      )
+    return new ApiClient({ server: fromKubeconfig(cluster.kubeconfig({ token: await issueToken(admin, account) })) })
+  }
+
+  const policy = (kind: string, namespace?: string): ApiObject =>
+    asApiObject({
+      apiVersion: 'netplane.io/v3',
+      kind,
+      metadata: { name: 'team', ...(namespace && { namespace }) },
+      spec: { selector: 'all()' },
+    })
+  const answer = (write: Promise<unknown>): Promise<string> => write.then(() => 'taken', errorText)
+
+  test.each(['admin', 'edit'])('%s of a namespace writes our policies there, and nowhere else', async (role) => {
+    await using team = await bound(role)
+    // roles take a moment to be in force
+    await expect.poll(() => answer(team.create(policy('NetworkPolicy', 'default'))), { interval: 100, timeout: HANG_MS }).toBe('taken')
+    await team.delete(namedOf(policy('NetworkPolicy', 'default')))
+    expect(await answer(team.create(policy('NetworkPolicy', 'kube-system')))).toMatch(/forbidden/)
+    expect(await answer(team.create(policy('GlobalNetworkPolicy')))).toMatch(/forbidden/)
+  })
+
+  test('view of a namespace reads them', async () => {
+    await using team = await bound('view')
+    const policies = { apiVersion: 'netplane.io/v3', kind: 'NetworkPolicy', namespace: 'default' }
+    await expect.poll(() => answer(team.list(policies)), { interval: 100, timeout: HANG_MS }).toBe('taken')
+    expect(await answer(team.create(policy('NetworkPolicy', 'default')))).toMatch(/forbidden/)
+    expect(await answer(team.list({ ...policies, namespace: 'kube-system' }))).toMatch(/forbidden/)
+  })
+})
+
 // the last one: it takes the account's roles over
 test('what the operator has applied it does not apply again', async () => {
   const computed = computeInstallation(installationSpec.read({}), { provider: 'Generic', hasKubeProxy: false, installed: undefined })
