@@ -142,6 +142,8 @@ export interface KnobSettings {
   readonly tunnelPort: Port
   /** the tunnel's header has the DSCP of the packet inside */
   readonly tunnelDscp: boolean
+  /** and a UDP checksum, which the kernel gives it */
+  readonly tunnelChecksum: boolean
   readonly connectTcp: boolean
   readonly connectUdp: boolean
   readonly natPorts: PortRange

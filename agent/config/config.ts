@@ -81,6 +81,7 @@ function knobs(read: Read): KnobSettings {
     tunnelVni: read(fields.tunnelVni),
     tunnelPort: read(fields.tunnelPort),
     tunnelDscp: read(fields.tunnelDscp),
+    tunnelChecksum: read(fields.tunnelChecksum),
     connectTcp: connectTime.tcp,
     connectUdp: connectTime.udp,
     natPorts: read(fields.natPorts),

@@ -278,6 +278,13 @@ export const fields = {
     fallback: true,
     doc: "Whether CPU time, memory and start of the agent's process are among them.",
   }),
+  tunnelChecksum: field({
+    name: 'bpfTunnelUDPChecksum',
+    parser: word({ Enabled: true, Disabled: false }),
+    fallback: false,
+    fallbackText: 'Disabled',
+    doc: "Whether packets of the tunnel between nodes have a UDP checksum: for networks that drop those without, which Disabled sends. Enabled: they leave by the kernel's device netplane-vxlan, which costs throughput. It needs Linux 6.0, and that no other VXLAN device has the port: a node without is not ready. Every node takes both kinds.",
+  }),
   tunnelDscp: field({
     name: 'vxlanDSCPCopyEnabled',
     parser: flag,

@@ -33,6 +33,7 @@ import { Routes } from './host/routes.ts'
 import { SELF_OWNER } from './host/node-rows.ts'
 import { Sysctls, type SysctlOptions } from './host/sysctls.ts'
 import { TunnelDevice } from './host/tunnel-device.ts'
+import { whyNoTunnelChecksums, type Features } from './programs/kernel-features.ts'
 import { passOrder } from './pass-order.ts'
 import { XdpAttachments } from './attach/xdp.ts'
 
@@ -41,6 +42,7 @@ export interface DataplaneOptions extends ProgramLoaderOptions {
   /** disposed of with the data plane */
   readonly hooks: AllHooks
   readonly netlink: NetlinkExchange
+  readonly features: Features
   readonly sysctls: SysctlOptions
   /** The next change that is given is to be everything, and soon. */
   readonly requestResync: () => void
@@ -94,6 +96,8 @@ export class Dataplane implements Disposable {
     this.#tunnel = new TunnelDevice({
       ...{ netlink: options.netlink, interfaces: options.interfaces, hooks: options.hooks.tunnel, log },
       program: () => this.#current.loaded && dropProgram(this.#current.loaded),
+      enter: (index) => this.#current.loaded?.enterTunnelBy(index),
+      whyNoChecksums: whyNoTunnelChecksums(options.features),
       onDrift: (lack) => this.#repairs.note('tunnel-device', { lack }),
     })
     const host = { sysctls: this.#sysctls, routes: this.#routes, tunnel: this.#tunnel }
@@ -184,7 +188,8 @@ export class Dataplane implements Disposable {
     if (change.node === undefined) return
     this.#node = change.node
     this.#routes.setDesired(change.node.routes, change.node.host.elsewhere)
-    this.#tunnel.setDesired(change.node.tunnelled ? change.node.knobs.tunnelPort : undefined)
+    const { tunnelPort, tunnelChecksum } = change.node.knobs
+    this.#tunnel.setDesired(change.node.tunnelled ? tunnelPort : undefined, tunnelChecksum)
     this.#follow = true
   }
 

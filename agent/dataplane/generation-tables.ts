@@ -32,6 +32,7 @@ import { ROW_TABLES, rowWriters, type BindMap } from './maps/encode-rows.ts'
 import { addressClaims, vethsIn, ifaceRows, SELF_OWNER, selfFragment } from './host/node-rows.ts'
 import { tableMap } from './maps/array-map.ts'
 import { MapTable } from './maps/map-table.ts'
+import { setNodeState } from './maps/node-state.ts'
 
 export interface LoadOptions {
   readonly pins: Pins
@@ -60,6 +61,9 @@ export interface GenerationTables extends Disposable {
   readonly address: AddressReadiness
   /** rows that have to wait for others */
   readonly holds: WriteGate
+  /** Has packets enter the tunnel by the device of this index, with a checksum; 0: by none. Throws the kernel's
+   * error. */
+  enterTunnelBy(index: number): void
   /** the objects' own types */
   readonly btf: Btf
   /** "DROP_TTL", "COUNT_CONNECT" → slot of np_counters */
@@ -111,7 +115,8 @@ export function tablesOf({ shared, generation, objects, interfaces, clock }: Tab
   const ifaces = bind(catalogue.np_ifaces)
   const ifaceEntry = entryWriter(ifaces)
   const { btf } = objects.find((one) => one.shared.has('np_ct')) ?? missing('np_ct')
-  const policy = policyDataplane({ bind, tables, join, btf, state: mapOf(shared, 'np_state'), now: () => clock.now() })
+  const state = mapOf(shared, 'np_state')
+  const policy = policyDataplane({ bind, tables, join, btf, state, now: () => clock.now() })
   return {
     generation,
     shared,
@@ -121,6 +126,9 @@ export function tablesOf({ shared, generation, objects, interfaces, clock }: Tab
     address: addressReadiness({ table: tables.addrs, join, codecs }),
     holds: policyHolds(policy, writeGateFor(bind, tables)),
     btf,
+    enterTunnelBy: (tunnel_device) => {
+      setNodeState(state, btf, { tunnel_device })
+    },
     counters: counterSlots(btf),
     veths: () => {
       const rows = tables.ifaces.actual()

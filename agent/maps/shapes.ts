@@ -117,7 +117,7 @@ export const flowEvent = shape('flow_event', {
 })
 
 export const pressure = shape('pressure', { full_at: ns, blocks: u32 })
-export const nodeState = shape('node_state', { takeover_until: ns, epoch: u32, own_prefixes: u32, accounts: u32 })
+export const nodeState = shape('node_state', { takeover_until: ns, epoch: u32, own_prefixes: u32, accounts: u32, tunnel_device: u32 })
 
 export const nodeCfg = shape('node_cfg', {
   node_v4: addr,
@@ -157,6 +157,7 @@ export const nodeCfg = shape('node_cfg', {
   tunnel_class: u8,
   vteps: u8,
   ring_buffer: u8,
+  tunnel_checksum: u8,
 })
 
 export type FrontendKey = ShapeType<typeof frontendKey>

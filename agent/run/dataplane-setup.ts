@@ -99,7 +99,7 @@ function openDataplane(of: DataplaneSetupOptions, { interfaces }: InterfaceMonit
   const { options, cluster, kernel, features, log } = of
   const { pins, health, loop, desired } = cluster
   return new Dataplane({
-    ...{ clock: systemClock, log, health, interfaces, netlink },
+    ...{ clock: systemClock, log, health, interfaces, netlink, features },
     generations: kernel.generations({ pins, features, interfaces }),
     hooks: kernel.hooks({ pins, interfaces }),
     sysctls: { stateFile: sysctlFile(options.stateDir), root: kernel.sysctls },

@@ -5,7 +5,7 @@ import type { Task } from '#lib/base/async/task-group.ts'
 import { aborted, taskOf } from '#lib/base/async/task-group.ts'
 import { everyMs, systemClock } from '#lib/base/clock.ts'
 import type { Log } from '#lib/obs/log.ts'
-import { Accounts } from '../dataplane/accounts.ts'
+import { setNodeState } from '../dataplane/maps/node-state.ts'
 import type { Dataplane } from '../dataplane/dataplane.ts'
 import type { GenerationTables } from '../dataplane/generation-tables.ts'
 import { EVENTS } from '../dataplane/programs/objects.ts'
@@ -72,14 +72,13 @@ function programsOf(dataplane: Dataplane): () => FlowPrograms | undefined {
     if (loaded === undefined || table === undefined || state === undefined) return undefined
     if (last?.loaded === loaded && last.map === table.map) return last.programs
     const { generation, btf, counters } = loaded
-    const accounts = new Accounts(state, btf)
     const reasons = new Map(namedCounters(counters).flatMap(({ kind, name, slot }) => (kind === 'drop' ? [[slot, name] as const] : [])))
     const programs: FlowPrograms = {
       ...{ id: generation.id, btf, map: table.map, reader: table.reader },
       maps: [...generation.pinned].flatMap(([name, map]) => (name.endsWith(`-${EVENTS}`) && map instanceof BpfMap ? [map] : [])),
       reasonName: (number) => reasons.get(number) ?? String(number),
       setAccounts: (on) => {
-        accounts.set(on)
+        setNodeState(state, btf, { accounts: Number(on) })
       },
     }
     last = { loaded, map: table.map, programs }

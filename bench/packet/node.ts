@@ -101,7 +101,7 @@ export class Node {
   /** Are packets and bytes of flows counted? */
   count(isCounted: boolean): void {
     const state = new TestMap(this.#objects[0], catalogue.np_state)
-    state.set(0, { takeover_until: 0, epoch: 0, own_prefixes: 0, accounts: Number(isCounted) })
+    state.set(0, { takeover_until: 0, epoch: 0, own_prefixes: 0, accounts: Number(isCounted), tunnel_device: 0 })
     state.map.close()
   }
 

@@ -13,6 +13,8 @@ export interface CaptureOptions {
   readonly device: string
   /** in pcap's language */
   readonly filter: string
+  /** a packet has further lines, which also say what its checksums are worth */
+  readonly verbose?: boolean
 }
 
 export interface Capture {
@@ -23,7 +25,8 @@ export interface Capture {
 /** Resolves when it listens. Throws LabError when tcpdump does not start. */
 export async function startCapture(lab: Lab, options: CaptureOptions): Promise<Capture> {
   const subject = `capture in ${options.place}`
-  const child = lab.spawn(options.place, ['tcpdump', '-l', '-n', '-t', '--immediate-mode', '-i', options.device, options.filter])
+  const words = options.verbose === true ? ['-vv'] : []
+  const child = lab.spawn(options.place, ['tcpdump', '-l', '-n', '-t', '--immediate-mode', ...words, '-i', options.device, options.filter])
   let stdout = ''
   let stderr = ''
   const listening = Promise.withResolvers<true>()

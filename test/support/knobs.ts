@@ -11,6 +11,7 @@ export const KNOBS: Knobs = {
   tunnelVni: 77,
   tunnelPort: parsePort(4789),
   tunnelDscp: false,
+  tunnelChecksum: false,
   connectTcp: true,
   connectUdp: false,
   natPorts: { from: parsePort(20_000), to: parsePort(29_999) },

@@ -52,7 +52,7 @@ export function openMaps(loaded: Loaded) {
     ranges: new KeptMap(loaded, catalogue.np_ranges),
     routes: new KeptMap(loaded, catalogue.np_routes),
     vteps: new KeptMap(loaded, catalogue.np_vteps),
-    state: new KeptMap(loaded, catalogue.np_state, { takeover_until: 0, epoch: 0, own_prefixes: 0, accounts: 0 }),
+    state: new KeptMap(loaded, catalogue.np_state, { takeover_until: 0, epoch: 0, own_prefixes: 0, accounts: 0, tunnel_device: 0 }),
   }
   const { addrs, state } = own
   return {
@@ -116,6 +116,7 @@ export function fillServices(own: OwnMaps, given: Given): void {
     epoch: 0,
     own_prefixes: ownPrefixes.length,
     accounts: given.uncounted === true ? 0 : 1,
+    tunnel_device: 0,
   })
   for (const { addr, bits } of ownPrefixes.map(parseCidr))
     for (const set of [RANGE_OWN, RANGE_NODE_PORTS].map(rangeSet))

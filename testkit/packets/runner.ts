@@ -83,6 +83,7 @@ export function testCfg(features: Features): NodeCfg {
     vteps: 1,
     ring_buffer: 0,
     tunnel_class: 0x03,
+    tunnel_checksum: 0,
   }
 }
 

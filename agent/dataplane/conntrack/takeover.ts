@@ -14,5 +14,6 @@ export const TAKEOVER_MS = 60_000
  * with their next packet. */
 export function beginTakeover(map: { update(key: Uint8Array, value: Uint8Array): void }, btf: Btf, nowMs: number): void {
   const codec = bind(nodeState, structLayout(btf, 'node_state'))
-  map.update(new Uint8Array(4), encodeBytes(codec, { takeover_until: nowMs + TAKEOVER_MS, epoch: 0, own_prefixes: 0, accounts: 0 }))
+  const none = { epoch: 0, own_prefixes: 0, accounts: 0, tunnel_device: 0 }
+  map.update(new Uint8Array(4), encodeBytes(codec, { ...none, takeover_until: nowMs + TAKEOVER_MS }))
 }

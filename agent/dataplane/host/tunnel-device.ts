@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The device that announces the tunnel's port, so that the kernel merges our packets before our programs see them
- * (GRO; decisions/002). It has no address and no route. Any sender of VXLAN would reach the node by it: so a program
- * drops all, is there before the device is up, and goes with it alone. Layer: agent/dataplane. */
+ * (GRO; decisions/002). By setting our packets leave by it as well, with a checksum. It has no address and no route.
+ * Any sender of VXLAN would reach the node by it: so a program drops all, is there before the device is up, and goes
+ * with it alone. Layer: agent/dataplane. */
 import { constants } from 'node:os'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
 import { encodeLinkRemoval, encodeLinkUp, encodeVxlan, RTM_DELLINK, RTM_NEWLINK } from '#agent/interfaces/netlink/link.ts'
@@ -34,12 +35,18 @@ export interface TunnelDeviceOptions {
   readonly hooks: Hooks<InterfaceHook>
   /** that drops all; undefined while nothing is loaded */
   readonly program: () => LoadedProgram | undefined
+  /** Has packets enter the tunnel by the device of this index, once something is loaded; 0: by none. Throws the
+   * kernel's error. */
+  readonly enter: (index: number) => void
+  /** why packets cannot do so on this kernel; undefined: they can */
+  readonly whyNoChecksums: string | undefined
   readonly log: Log
   /** It was found other than we had left it. */
   readonly onDrift: (lack: string) => void
 }
 
 interface Left {
+  readonly index: number
   readonly port: Port
   readonly program: number
 }
@@ -48,6 +55,7 @@ export class TunnelDevice implements ReconcileStep {
   readonly name = 'tunnel-device'
   readonly #options: TunnelDeviceOptions
   #port: Port | undefined
+  #checksums = false
   /** is to be looked at */
   #stale = false
   /** something is in the way, until it is looked for again */
@@ -60,9 +68,10 @@ export class TunnelDevice implements ReconcileStep {
     this.#options = options
   }
 
-  /** undefined: no node sends us anything in a tunnel */
-  setDesired(port: Port | undefined): void {
+  /** undefined: no node sends us anything in a tunnel. `checksums`: our packets leave by the device */
+  setDesired(port: Port | undefined, checksums: boolean): void {
     this.#port = port
+    this.#checksums = checksums
     this.markStale()
   }
 
@@ -96,14 +105,34 @@ export class TunnelDevice implements ReconcileStep {
     if (program === undefined) return NOTHING_DONE
     try {
       const done = this.#port === undefined ? this.#remove(device) : this.#settle(device, this.#port, program)
-      return { done, failures: [] }
+      return this.#enter(done)
     } catch (thrown) {
       const reason = whatIsInTheWay(thrown)
       if (reason === undefined) {
         this.#stale = true
         return { done: 0, failures: [failure(TUNNEL_DEVICE, thrown)] }
       }
-      return { done: this.#wait(reason, device), failures: [] }
+      return this.#enter(this.#wait(reason, device))
+    }
+  }
+
+  /** The last step: our packets leave by the device as soon as it is as it should be. */
+  #enter(done: number): Outcome {
+    if (!this.#checksums || this.#port === undefined) return this.#entering(0, done)
+    const reason = this.#options.whyNoChecksums ?? (this.#waits ? this.#said : undefined)
+    if (reason === undefined) return this.#entering(this.#left?.index ?? 0, done)
+    this.#stale = true
+    const cause = `bpfTunnelUDPChecksum is Enabled, but packets of the tunnel have no checksum: ${reason}`
+    return { done, failures: [failure(TUNNEL_DEVICE, cause)] }
+  }
+
+  #entering(index: number, done: number): Outcome {
+    try {
+      this.#options.enter(index)
+      return { done, failures: [] }
+    } catch (thrown) {
+      this.#stale = true
+      return { done, failures: [failure(TUNNEL_DEVICE, thrown)] }
     }
   }
 
@@ -116,7 +145,7 @@ export class TunnelDevice implements ReconcileStep {
     if (this.#waits) return 0
     const lack = this.#lackOf(device, port, program)
     if (lack !== undefined && this.#left?.port === port && this.#left.program === program.id) onDrift(lack)
-    this.#left = lack === undefined ? { port, program: program.id } : undefined
+    this.#left = lack === undefined && device !== undefined ? { index: device.index, port, program: program.id } : undefined
     if (lack === undefined) return 0
     if (device === undefined) {
       const flags = NLM_F_CREATE | NLM_F_EXCL
@@ -131,7 +160,7 @@ export class TunnelDevice implements ReconcileStep {
       log.info({ device: TUNNEL_DEVICE, port }, 'tunnel.announced')
     }
     this.#said = undefined
-    this.#left = { port, program: program.id }
+    this.#left = { index: device.index, port, program: program.id }
     return 1
   }
 
@@ -153,6 +182,8 @@ export class TunnelDevice implements ReconcileStep {
   /** What has our name and is no VXLAN device is another's. */
   #remove(device: Interface | undefined): number {
     this.#left = undefined
+    // no packet is to be sent to a device that has gone
+    if (this.#options.program() !== undefined) this.#options.enter(0)
     return device?.kind === 'vxlan' && removeTunnelDevice(this.#options.netlink) ? 1 : 0
   }
 }

@@ -8,7 +8,7 @@ import { nodeState, type NodeState } from '#agent/maps/shapes.ts'
 import { decodeBytes, encodeBytes } from '#agent/maps/byte-rows.ts'
 import { failure, NOTHING_DONE, type Outcome, type ReconcileStep } from '../reconcile/step.ts'
 
-/** Besides this code, accounts.ts writes to it, and the beginning of a takeover: each at once, and its own field. */
+/** Besides this code, maps/node-state.ts writes to it, and the beginning of a takeover: each at once, its fields. */
 export interface StateMap {
   lookup(key: Uint8Array): Uint8Array | undefined
   update(key: Uint8Array, value: Uint8Array): void

@@ -17,6 +17,8 @@ export type Features = Readonly<Record<HelperFeature | HookFeature, Answer>> & {
   readonly global_functions: Answer
   /** a flag by which a packet without its tunnel header is no tunnelled one any more: since 7.3 */
   readonly decap_l4_udp: Answer
+  /** a program names the source of a tunnel's packets, which the kernel's device makes: since 6.0 */
+  readonly tunnel_source: Answer
   /** of events, in the order in which they came: since 5.8 */
   readonly ring_buffer: Answer
   /** how often a second its jiffies move */
@@ -44,6 +46,10 @@ const SCHED_CLS = 3
 const CGROUP_SOCK_ADDR = 18
 const CONNECT4 = 10
 
+const SET_TUNNEL_KEY = 21
+/** Of struct bpf_tunnel_key. */
+const KEY_BYTES = { before: 28, withSource: 44 }
+
 const ADJUST_ROOM = 50
 const BPF_ADJ_ROOM_MAC = 1
 const FIXED_GSO = 1
@@ -66,6 +72,8 @@ export function probeFeatures(attempt: TryProgram = tryProgram, machine = thisMa
     answer(cgroup, () => loads(attempt, { type: CGROUP_SOCK_ADDR, instructions: returning(1), expectedAttachType: ATTACH_TYPES[name] }))
   const shrinks = (flags: number): boolean | undefined =>
     loads(attempt, { type: SCHED_CLS, instructions: shrinking(flags), packet: TUNNELLED })
+  const setsKey = (bytes: number): boolean | undefined =>
+    loads(attempt, { type: SCHED_CLS, instructions: settingKey(bytes), packet: TUNNELLED })
   return {
     jiffies64: helper('jiffies64'),
     get_netns_cookie: cgroupHelper('get_netns_cookie'),
@@ -74,6 +82,7 @@ export function probeFeatures(attempt: TryProgram = tryProgram, machine = thisMa
     ktime_get_coarse_ns: helper('ktime_get_coarse_ns'),
     global_functions: answer(tc, () => loads(attempt, { type: SCHED_CLS, instructions: callingOwn(), globalAt: OWN_AT })),
     decap_l4_udp: answer(shrinks(FIXED_GSO), () => shrinks(FIXED_GSO | DECAP_L4_UDP)),
+    tunnel_source: answer(setsKey(KEY_BYTES.before), () => setsKey(KEY_BYTES.withSource)),
     recvmsg4: hook('recvmsg4'),
     recvmsg6: hook('recvmsg6'),
     getpeername4: hook('getpeername4'),
@@ -108,6 +117,12 @@ export function missingHelpers(features: Features): number[] {
 /** Names of the programs that would be refused here for their hook alone. */
 export function missingHooks(features: Features): Set<string> {
   return new Set(Object.keys(ATTACH_TYPES).filter((name) => !isYes(features, name)))
+}
+
+/** Why packets cannot enter the tunnel by the kernel's device; undefined: they can. */
+export function whyNoTunnelChecksums(features: Features): string | undefined {
+  if (isYes(features, 'tunnel_source') && isYes(features, 'global_functions')) return undefined
+  return "this kernel lets no program name the source of a tunnel's packets (Linux 6.0)"
 }
 
 function isYes(features: Readonly<Record<string, unknown>>, name: string): boolean {
@@ -154,6 +169,24 @@ function shrinking(flags: number): Uint8Array {
   const [length, mode, options] = [instruction(0xb7, 2, -TUNNEL_BYTES), instruction(0xb7, 3, BPF_ADJ_ROOM_MAC), instruction(0xb7, 4, flags)]
   return program([length, mode, options, instruction(0x85, 0, ADJUST_ROOM), instruction(0x95, 0, 0)])
 }
+
+/** bpf_skb_set_tunnel_key takes a key of zeros, and its result is returned. */
+function settingKey(bytes: number): Uint8Array {
+  const zeros = Array.from({ length: KEY_ROOM / 8 }, (_, at) => zeroed(8 * at - KEY_ROOM))
+  const key = [instruction(0xbf, (STACK << 4) | 2, 0), instruction(0x07, 2, -KEY_ROOM)]
+  const rest = [instruction(0xb7, 3, bytes), instruction(0xb7, 4, 0), instruction(0x85, 0, SET_TUNNEL_KEY), instruction(0x95, 0, 0)]
+  return program([...zeros, ...key, ...rest])
+}
+
+/** Eight bytes of the stack, at this offset. */
+function zeroed(offset: number): Buffer {
+  const store = instruction(0x7a, STACK, 0)
+  new Int16Array(store.buffer, store.byteOffset, 4)[1] = offset
+  return store
+}
+
+/** The register of the stack, and the bytes of it that hold a key. */
+const [STACK, KEY_ROOM] = [10, 48]
 
 /** Where the function of {@link callingOwn} begins. */
 const OWN_AT = 2

@@ -4,7 +4,7 @@
 import type { Configuration } from '../../compile/desired.ts'
 import { POD_GATEWAYS } from '../../interfaces/pod-gateways.ts'
 import type { NodeCfg } from '../../maps/shapes.ts'
-import type { Features } from './kernel-features.ts'
+import { whyNoTunnelChecksums, type Features } from './kernel-features.ts'
 import { noneIfAny } from '../maps/encode-rows.ts'
 
 /** The bits of a packet's traffic class. */
@@ -56,6 +56,7 @@ export function nodeConfig({ knobs, mapSizes }: Configuration, features: Feature
     vteps: Number(knobs.vteps),
     ring_buffer: Number(features.ring_buffer === 'yes'),
     tunnel_class: knobs.tunnelDscp ? DSCP | ECN : ECN,
+    tunnel_checksum: Number(knobs.tunnelChecksum && whyNoTunnelChecksums(features) === undefined),
   }
 }
 

@@ -62,12 +62,51 @@ static __always_inline enum verdict send_tunnelled(struct __sk_buff *skb, const 
 	return send_by_fib(skb, &self, via, v4);
 }
 
+/* In the tunnel by the kernel's device. That gives the tunnel's header a checksum, and each segment its own where it
+ * cuts the packet: no program can ask for that in a header of its own. The device sends what has the kernel's tunnel
+ * key; it takes ECN over (RFC 3168, full functionality). */
+static __always_inline enum verdict send_by_device(struct __sk_buff *skb, const struct pkt *p, const struct addr *via,
+						   __u32 device, bool with_origin)
+{
+	__u64 flags = BPF_F_DONT_FRAGMENT | (p->v4 ? 0 : BPF_F_TUNINFO_IPV6);
+	struct bpf_tunnel_key key = {};
+	struct ethhdr *eth;
+	struct addr self;
+
+	addr_of_node(&self, p->v4);
+	key.tunnel_id = cfg.tunnel_vni;
+	key.tunnel_tos = tunnel_class(skb, p->v4);
+	key.tunnel_ttl = OWN_TTL;
+	if (p->v4) {
+		key.remote_ipv4 = bpf_ntohl(via->w[3]);
+		key.local_ipv4 = bpf_ntohl(self.w[3]);
+	} else {
+		addr_to_v6(key.remote_ipv6, via);
+		addr_to_v6(key.local_ipv6, &self);
+	}
+	if (bpf_skb_set_tunnel_key(skb, &key, sizeof(key), flags) ||
+	    (with_origin && bpf_skb_adjust_room(skb, sizeof(struct origin), BPF_ADJ_ROOM_MAC, 0)))
+		return dropped(DROP_ENCAP);
+	eth = (void *)(long)skb->data;
+	if ((void *)(eth + 1) + (with_origin ? sizeof(struct origin) : 0) > (void *)(long)skb->data_end)
+		return dropped(DROP_ENCAP);
+	inner_addresses(eth, via);
+	if (with_origin)
+		origin_fill(eth, p);
+	mark_set_decided(skb);
+	return bpf_redirect(device, 0);
+}
+
 static __always_inline enum verdict send_in_tunnel(struct __sk_buff *skb, const struct pkt *p, const struct addr *to,
 						   __u32 ifindex, bool with_origin)
 {
+	const __u32 device = tunnel_device();
 	struct addr via = *to;
-	enum drop why = encap(skb, p, &via, with_origin);
+	enum drop why;
 
+	if (device)
+		return send_by_device(skb, p, &via, device, with_origin);
+	why = encap(skb, p, &via, with_origin);
 	return why ? dropped(why) : send_tunnelled(skb, &via, ifindex, p->v4);
 }
 

@@ -29,26 +29,28 @@ struct node_cfg {
 	__be16 tunnel_port;
 	__u16 nat_port_min; /* source ports for flows that need another than their own */
 	__u16 nat_port_count;
-	__u8 redirect_peer;  /* kernel has bpf_redirect_peer (5.10) */
-	__u8 redirect_neigh; /* kernel has bpf_redirect_neigh (5.10) */
-	__u8 coarse_clock;   /* kernel has bpf_ktime_get_coarse_ns (5.11) */
-	__u8 jiffies;        /* kernel has bpf_jiffies64 (5.6) */
-	__u8 decap_udp;      /* kernel has BPF_F_ADJ_ROOM_DECAP_L4_UDP (7.3) */
-	__u8 netns_cookies;  /* kernel has bpf_get_netns_cookie for sockets that connect (5.7) */
-	__u8 connect_udp;    /* connect-time load balancing for UDP as well */
-	__u8 connect_tcp;    /* connect-time load balancing for TCP */
-	__u8 dsr;            /* backends on other nodes answer clients outside themselves */
-	__u8 source_check;   /* enum source_check, for packets from the network */
-	__u8 stray_service;  /* enum stray_service */
-	__u8 overlay;        /* np_routes has entries to look for */
-	__u8 host_policy;    /* np_hosts has */
-	__u8 untracked;      /* some of them have rules for every packet */
-	__u8 pod_to_host;    /* enum pod_to_host */
-	__u8 cluster_policy; /* some rules are asked of what pods send to themselves by a service */
-	__u8 tunnel_class;   /* the bits of the inner packet's traffic class that its tunnel header has */
-	__u8 vteps;          /* np_vteps has entries to look for */
-	__u8 ring_buffer;    /* np_events is one (kernels since 5.8 have them) */
-	__u8 pad[3];
+	__u8 redirect_peer;   /* kernel has bpf_redirect_peer (5.10) */
+	__u8 redirect_neigh;  /* kernel has bpf_redirect_neigh (5.10) */
+	__u8 coarse_clock;    /* kernel has bpf_ktime_get_coarse_ns (5.11) */
+	__u8 jiffies;         /* kernel has bpf_jiffies64 (5.6) */
+	__u8 decap_udp;       /* kernel has BPF_F_ADJ_ROOM_DECAP_L4_UDP (7.3) */
+	__u8 netns_cookies;   /* kernel has bpf_get_netns_cookie for sockets that connect (5.7) */
+	__u8 connect_udp;     /* connect-time load balancing for UDP as well */
+	__u8 connect_tcp;     /* connect-time load balancing for TCP */
+	__u8 dsr;             /* backends on other nodes answer clients outside themselves */
+	__u8 source_check;    /* enum source_check, for packets from the network */
+	__u8 stray_service;   /* enum stray_service */
+	__u8 overlay;         /* np_routes has entries to look for */
+	__u8 host_policy;     /* np_hosts has */
+	__u8 untracked;       /* some of them have rules for every packet */
+	__u8 pod_to_host;     /* enum pod_to_host */
+	__u8 cluster_policy;  /* some rules are asked of what pods send to themselves by a service */
+	__u8 tunnel_class;    /* the bits of the inner packet's traffic class that its tunnel header has */
+	__u8 vteps;           /* np_vteps has entries to look for */
+	__u8 ring_buffer;     /* np_events is one (kernels since 5.8 have them) */
+	__u8 tunnel_checksum; /* kernel has bpf_tunnel_key.local_ipv4 (6.0), and node_state.tunnel_device is looked at
+			       */
+	__u8 pad[2];
 };
 _Static_assert(sizeof(struct node_cfg) == 168, "node_cfg");
 

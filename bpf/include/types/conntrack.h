@@ -147,7 +147,7 @@ struct node_state {
 	__u32 epoch;          /* grows when rules change: each flow's next packet is judged again */
 	__u32 own_prefixes;   /* how many RANGE_OWN has */
 	__u32 accounts;       /* packets and bytes of flows are counted */
-	__u32 pad;
+	__u32 tunnel_device;  /* ifindex: packets enter the tunnel by it; 0: the programs write the tunnel's header */
 };
 _Static_assert(sizeof(struct node_state) == 24, "node_state");
 

@@ -115,6 +115,7 @@ beforeEach(() => {
     hooks: kernelHooks(pins.links, interfaces),
     interfaces,
     netlink: new NetlinkExchange(netlink),
+    features,
     sysctls: { stateFile: join(folder, 'sysctls') },
     otherProxy: () => Promise.resolve(false),
     onLoaded: () => {

@@ -97,13 +97,14 @@ class Machine implements Disposable {
     const hooks = ClsactHooks.ofDrop(interfaces)
     this.#device = new TunnelDevice({
       ...{ netlink: this.netlink, interfaces, hooks, program: () => drop, log: silentLog },
+      ...{ enter: () => undefined, whyNoChecksums: undefined },
       onDrift: (lack) => this.drift.push(lack),
     })
   }
 
   /** The device after all passes that it takes. Throws what fails. */
   settle(port: Port | undefined): Interface | undefined {
-    this.#device.setDesired(port)
+    this.#device.setDesired(port, false)
     for (let passes = 0; passes < 10; passes++) {
       this.#monitor.resync()
       this.#device.markStale()

@@ -23,6 +23,7 @@ export const NEW_FEATURES: Features = {
     getpeername6: 'yes',
     global_functions: 'yes',
     decap_l4_udp: 'yes',
+    tunnel_source: 'yes',
     ring_buffer: 'yes',
     hz: 1000,
     netns: '0',

@@ -87,6 +87,8 @@ let log: ListLog
 let drift: string[]
 let loaded: number | undefined
 let device: TunnelDevice
+let entered: number
+let whyNoChecksums: string | undefined
 
 beforeEach(() => {
   kernel = new Kernel()
@@ -94,6 +96,8 @@ beforeEach(() => {
   log = new ListLog()
   drift = []
   loaded = 3
+  entered = 0
+  whyNoChecksums = undefined
   device = start()
 })
 
@@ -105,6 +109,8 @@ function start(): TunnelDevice {
     hooks,
     program: () => (loaded === undefined ? undefined : { id: loaded, handle: undefined as never }),
     log,
+    enter: (index) => (entered = index),
+    whyNoChecksums,
     onDrift: (lack) => drift.push(lack),
   })
 }
@@ -119,8 +125,8 @@ function settle(): readonly string[] {
   throw new Error('it never ends')
 }
 
-function want(port: Port | undefined): readonly string[] {
-  device.setDesired(port)
+function want(port: Port | undefined, checksums = false): readonly string[] {
+  device.setDesired(port, checksums)
   return settle()
 }
 
@@ -155,7 +161,7 @@ test('the next agent takes the device as it is', () => {
 
 test('the device waits for programs, and gets the program of a new generation while it is up', () => {
   loaded = undefined
-  device.setDesired(PORT)
+  device.setDesired(PORT, false)
   expect(device.pending()).toBe(false)
   loaded = 4
   expect(device.pending()).toBe(true)
@@ -251,4 +257,42 @@ test('what should work and does not is a failure that is tried again', () => {
   kernel.refuses.clear()
   expect(settle()).toEqual([])
   expect(kernel.device?.up).toBe(true)
+})
+
+describe('by setting our packets leave by the device', () => {
+  const refusal = (reason: string): readonly string[] => [
+    `bpfTunnelUDPChecksum is Enabled, but packets of the tunnel have no checksum: ${reason}`,
+  ]
+
+  test('they do as long as the setting is on and the device is there', () => {
+    expect([want(PORT), entered]).toEqual([[], 0])
+    expect([want(PORT, true), entered]).toEqual([[], INDEX])
+    expect([want(PORT), entered]).toEqual([[], 0])
+    want(PORT, true)
+    expect([want(undefined, true), entered]).toEqual([[], 0])
+  })
+
+  test('they do not before the device is up', () => {
+    device.setDesired(PORT, true)
+    device.apply()
+    expect([kernel.device?.up, entered]).toEqual([false, 0])
+    settle()
+    expect([kernel.device?.up, entered]).toEqual([true, INDEX])
+  })
+
+  test('a device that another has made way for ends it, which is a failure until it is back', () => {
+    want(PORT, true)
+    kernel.others = [other(4789, 'vx')]
+    expect([settle(), entered, device.pending()]).toEqual([refusal('vx has it'), 0, true])
+    kernel.others = []
+    device.tryAgain()
+    expect([settle(), entered]).toEqual([[], INDEX])
+  })
+
+  test('a kernel that cannot is a failure, and the device is there for its port alone', () => {
+    whyNoChecksums = 'too old'
+    device = start()
+    expect([want(PORT, true), entered, kernel.device?.up]).toEqual([refusal('too old'), 0, true])
+    expect(want(PORT)).toEqual([])
+  })
 })

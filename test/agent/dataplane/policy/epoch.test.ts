@@ -17,7 +17,7 @@ let epoch: Epoch
 
 beforeEach(() => {
   map = new FakeMap({ name: 'np_state', keySize: 4, valueSize: codecs.value.size, maxEntries: 1 })
-  map.update(KEY, encodeBytes(codecs.value, { takeover_until: 77, epoch: 41, own_prefixes: 2, accounts: 1 }))
+  map.update(KEY, encodeBytes(codecs.value, { takeover_until: 77, epoch: 41, own_prefixes: 2, accounts: 1, tunnel_device: 7 }))
   now = 10_000
   epoch = new Epoch({ map, btf, now: () => now })
 })
@@ -27,7 +27,11 @@ const state = () => decodeBytes(codecs.value, map.lookup(KEY) ?? new Uint8Array(
 test('the first mark takes effect at once, and a takeover goes on', () => {
   expect([epoch.pending(), epoch.dueMs]).toEqual([false, undefined])
   epoch.mark()
-  expect([epoch.pending(), epoch.apply().done, state()]).toEqual([true, 1, { takeover_until: 77, epoch: 42, own_prefixes: 2, accounts: 1 }])
+  expect([epoch.pending(), epoch.apply().done, state()]).toEqual([
+    true,
+    1,
+    { takeover_until: 77, epoch: 42, own_prefixes: 2, accounts: 1, tunnel_device: 7 },
+  ])
   expect([epoch.pending(), epoch.apply().done]).toEqual([false, 0])
 })
 
@@ -53,11 +57,15 @@ test('another number of own prefixes is written, and flows are judged again; the
   epoch.setOwnPrefixes(2)
   expect(epoch.pending()).toBe(false)
   epoch.setOwnPrefixes(3)
-  expect([epoch.pending(), epoch.apply().done, state()]).toEqual([true, 1, { takeover_until: 77, epoch: 42, own_prefixes: 3, accounts: 1 }])
+  expect([epoch.pending(), epoch.apply().done, state()]).toEqual([
+    true,
+    1,
+    { takeover_until: 77, epoch: 42, own_prefixes: 3, accounts: 1, tunnel_device: 7 },
+  ])
 })
 
 test('the number comes round', () => {
-  map.update(KEY, encodeBytes(codecs.value, { takeover_until: 0, epoch: 0xffffffff, own_prefixes: 0, accounts: 0 }))
+  map.update(KEY, encodeBytes(codecs.value, { takeover_until: 0, epoch: 0xffffffff, own_prefixes: 0, accounts: 0, tunnel_device: 0 }))
   epoch.mark()
   epoch.apply()
   expect(state().epoch).toBe(0)

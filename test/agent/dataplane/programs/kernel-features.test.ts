@@ -79,6 +79,16 @@ describe('probeFeatures', () => {
     expect(readFileSync(join(INCLUDE, 'base/compat.h'), 'utf8')).toContain(`#define NP_DECAP_L4_UDP 0x${DECAP_L4_UDP.toString(16)}\n`)
   })
 
+  test('a kernel of before 6.0 refuses a tunnel key that names the source', () => {
+    const runs = (sizes: readonly number[]) =>
+      probeFeatures(({ packet, instructions }) => {
+        const view = Buffer.from(instructions)
+        const isKey = view.readInt32LE(view.length - 2 * 8 + 4) === 21
+        return packet !== undefined && isKey && !sizes.includes(view.readInt32LE(view.length - 4 * 8 + 4)) ? 0xffffffea : 0
+      }, machine(250)).tunnel_source
+    expect([runs([28, 44]), runs([28]), runs([])]).toEqual(['yes', 'no', 'unknown'])
+  })
+
   test('a process that may load no program cannot probe, and does without the features', () => {
     const features = probeFeatures(
       () => {

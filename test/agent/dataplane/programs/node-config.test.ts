@@ -13,6 +13,7 @@ const knobs: Knobs = {
   tunnelVni: 5,
   tunnelPort: parsePort(4790),
   tunnelDscp: false,
+  tunnelChecksum: false,
   connectTcp: false,
   connectUdp: true,
   natPorts: { from: parsePort(20_000), to: parsePort(29_999) },
@@ -39,6 +40,7 @@ const features: Features = {
   getpeername4: 'yes',
   getpeername6: 'yes',
   decap_l4_udp: 'no',
+  tunnel_source: 'yes',
   ring_buffer: 'yes',
   hz: 100,
   get_netns_cookie: 'yes',
@@ -84,6 +86,7 @@ test('no address is all zero in either family; only what the kernel surely has i
     pod_to_host: 1,
     recent_mask: 4095,
     tunnel_class: 0x03,
+    tunnel_checksum: 0,
   })
 })
 
@@ -98,4 +101,12 @@ test.each([
 
 test("the tunnel's header has the inner packet's ECN, and by setting its DSCP", () => {
   expect(nodeConfig({ knobs: { ...knobs, tunnelDscp: true }, mapSizes }, features).tunnel_class).toBe(0xff)
+})
+
+test('the tunnel has checksums by setting, where the kernel can', () => {
+  const checksum = (tunnelChecksum: boolean, kernel: Partial<Features>): number =>
+    nodeConfig({ knobs: { ...knobs, tunnelChecksum }, mapSizes }, { ...features, ...kernel }).tunnel_checksum
+  const able = { tunnel_source: 'yes', global_functions: 'yes' } as const
+  expect([checksum(true, able), checksum(false, able)]).toEqual([1, 0])
+  expect([checksum(true, { ...able, tunnel_source: 'no' }), checksum(true, { ...able, global_functions: 'no' })]).toEqual([0, 0])
 })
