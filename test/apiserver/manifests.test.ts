@@ -383,7 +383,8 @@ describe('by what Kubernetes adds to its roles', () => {
         name.startsWith('netplane-') && wanted.some((pairs) => pairs.every(([key, value]) => labels[key] === value)),
     )
     const account = { apiVersion: 'v1', kind: 'ServiceAccount', namespace: 'default', name: `team-${role}` } as const
-    await admin.apply(asApiObject({ ...account, metadata: account }))
+    const { apiVersion, kind, namespace, name } = account
+    await admin.apply(asApiObject({ apiVersion, kind, metadata: { namespace, name } }))
     for (const { metadata } of ours)
       await admin.apply(
         asApiObject({

@@ -2,7 +2,7 @@
 /** etcd and kube-apiserver on loopback, with TLS and RBAC, that can be killed, stopped and brought back.
  * Layer: testkit. */
 import { spawn, type ChildProcess } from 'node:child_process'
-import { generateKeyPairSync } from 'node:crypto'
+import { createHash, generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { closeSync, cpSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -81,7 +81,13 @@ export class LoopbackCluster implements AsyncDisposable {
 
   /** As administrator, or as the user of the token. */
   kubeconfig(user: Readonly<Record<string, unknown>> = { token: 'admin-token' }, host = '127.0.0.1'): string {
-    const path = this.#at(`kubeconfig-${JSON.stringify([user, host]).replaceAll(/\W+/g, '-').slice(0, 100)}`)
+    // tokens of one issuer begin alike
+    const path = this.#at(
+      `kubeconfig-${createHash('sha256')
+        .update(JSON.stringify([user, host]))
+        .digest('hex')
+        .slice(0, 16)}`,
+    )
     const cluster = { server: `https://${host}:${PORT}`, 'certificate-authority': this.authority }
     const config = {
       clusters: [{ name: 'c', cluster }],
