@@ -46,12 +46,12 @@ const PASSED = JSON.stringify({
   ],
 })
 
-test.each([
-  ['killed', 'rm "$out"; kill -KILL $$', 'ended by SIGKILL', PASSED],
-  ['killed while it writes its report', 'kill -KILL $$', 'ended by SIGKILL', PASSED.slice(0, 50)],
-  ['ended by an error outside of tests', 'echo Unhandled Error; echo Error: late; exit 1', 'Error: late', PASSED],
-  ['at its end without a test', 'exit 0', 'test/lab/x.test.ts did not run', '{"testResults": []}'],
-])('a run of one file that is %s has failed once, and by its name', async (_what, script, said, report) => {
+test.each<[string, Record<'script' | 'said' | 'report', string>]>([
+  ['killed', { script: 'rm "$out"; kill -KILL $$', said: 'ended by SIGKILL', report: PASSED }],
+  ['killed while it writes its report', { script: 'kill -KILL $$', said: 'ended by SIGKILL', report: PASSED.slice(0, 50) }],
+  ['ended by an error outside of tests', { script: 'echo Unhandled Error; echo Error: late; exit 1', said: 'Error: late', report: PASSED }],
+  ['at its end without a test', { script: 'exit 0', said: 'test/lab/x.test.ts did not run', report: '{"testResults": []}' }],
+])('a run of one file that is %s has failed once, and by its name', async (_what, { script, said, report }) => {
   const folder = mkdtempSync(join(tmpdir(), 'netplane-commands-'))
   const outcome = await vitest(silent, { project: 'lab', folder, prefix: standIn(report, script), only: [FILE] })
   rmSync(folder, { recursive: true })

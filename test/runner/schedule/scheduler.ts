@@ -3,12 +3,13 @@
 
 /** Keeps a processor busy. */
 export const BUSY = 1
-/** Waits most of its time. */
+/** Works for two thirds of its time, or one that waits for the rest. */
+export const HALF_BUSY = 0.66
+/** Waits half of its time, or longer. */
 export const WAITING = 0.5
 
 /** For a machine of two processors. With more of it, tests wait longer for the machine than for what they are about. */
 const MOST_WEIGHT = 2
-const MOST_JOBS = 3
 
 export interface Weighed {
   /** undefined: nothing may run beside it */
@@ -22,7 +23,7 @@ export interface Weighed {
 export function nextOf<T extends Weighed>(waiting: readonly T[], running: readonly Weighed[]): T | undefined {
   const shared = waiting.filter(({ weight }) => weight !== undefined)
   if (shared.length === 0) return running.length === 0 ? waiting[0] : undefined
-  if (running.length >= MOST_JOBS || running.some(({ weight }) => weight === undefined)) return undefined
+  if (running.some(({ weight }) => weight === undefined)) return undefined
   const taken = running.reduce((sum, { weight = 0 }) => sum + weight, 0)
   const fitting = shared.filter(({ weight = 0 }) => taken + weight <= MOST_WEIGHT)
   return fitting.toSorted((a, b) => b.seconds - a.seconds)[0]
