@@ -8,7 +8,7 @@ import { cgroupObstacle } from '../testkit/kubernetes/cgroups.ts'
 import { withSanitizedAddon } from './native/sanitized.ts'
 import { command, vitest, type VitestOptions } from './runner/commands.ts'
 import { kindOf } from './runner/kinds.ts'
-import { BUSY, WAITING } from './runner/schedule/scheduler.ts'
+import { BUSY, HALF_BUSY, WAITING } from './runner/schedule/scheduler.ts'
 import type { Part, Stage } from './runner/stages.ts'
 
 type Again = NonNullable<Stage['again']>
@@ -27,7 +27,7 @@ const ALONE_IN_CLUSTER = ['dataplane-mode', 'operator/ipv6', 'operator/switch'].
 /** Files of the lab that measure, or that take long for what they find: outside of the gate. */
 export const SLOW = ['image-arm64', 'upstream/rates'].map((name) => `test/lab/${name}.test.ts`)
 
-/** Two machines that keep a processor busy each, and then one. */
+/** Two machines, which keep a processor busy each. */
 const MACHINES = 1.5
 
 /** `folder`: for reports */
@@ -58,12 +58,12 @@ export function stagesIn(folder: string): readonly Stage[] {
       parts: [withKubernetes(tests({ ...e2e, except: ALONE_IN_CLUSTER }))],
       again: file(e2e),
     },
-    { name: 'kernel', obstacle: needsRoot, weight: BUSY, ...filesOf({ project: 'kernel', prefix: inOwnNamespaces }) },
+    { name: 'kernel', obstacle: needsRoot, weight: HALF_BUSY, ...filesOf({ project: 'kernel', prefix: inOwnNamespaces }) },
     { name: 'lab', obstacle: needsRoot, weight: WAITING, ...filesOf(lab, [...ALONE, ...SLOW]) },
     {
       name: 'api',
       obstacle: needsRoot,
-      weight: BUSY,
+      weight: WAITING,
       files: { names: api.files.names, run: (files) => withKubernetes(api.files.run(files)) },
       again: api.again,
     },
@@ -86,17 +86,17 @@ export function stagesIn(folder: string): readonly Stage[] {
       again: file(e2e),
     },
     { name: 'demo', obstacle: needsRoot, parts: [demo], again: whole(demo) },
-    { name: 'slow', obstacle: needsRoot, isOutside: true, parts: [tests({ ...lab, only: SLOW })] },
-    { name: 'soak', obstacle: needsRoot, isOutside: true, parts: [withKubernetes(line(node, 'dist/soak/main.js', '--minutes', '1'))] },
-    {
-      name: 'scale',
-      obstacle: needsRoot,
-      isOutside: true,
-      parts: [withKubernetes(line(node, 'dist/bench/scale/main.js', '--size', '1k'))],
-    },
-    { name: 'bench', obstacle: needsRoot, isOutside: true, parts: [line(node, 'dist/bench/main.js', '--quick')] },
-    { name: 'tidy', isOutside: true, parts: [make('tidy')] },
-    { name: 'kernels', obstacle: needsRoot, isOutside: true, parts: [line('test/kernel/run', '--all')] },
+    { name: 'soak', part: 'soak', obstacle: needsRoot, parts: [withKubernetes(line(node, 'dist/soak/main.js', '--minutes', '1'))] },
+    { name: 'scale', part: 'scale', obstacle: needsRoot, parts: [withKubernetes(line(node, 'dist/bench/scale/main.js', '--size', '1k'))] },
+    { name: 'bench', part: 'bench', obstacle: needsRoot, parts: [line(node, 'dist/bench/main.js', '--quick')] },
+    { name: 'slow', part: 'bench', obstacle: needsRoot, parts: [tests({ ...lab, only: SLOW })] },
+    { name: 'kernels', part: 'kernels', obstacle: needsRoot, parts: [line('test/kernel/run', '--all')] },
+    { name: 'fuzzers', part: 'fuzz', parts: [make('fuzz')] },
+    { name: 'upstream', part: 'e2e', obstacle: needsRoot ?? cgroupObstacle(), parts: [make('e2e')] },
+    { name: 'mutants', part: 'mutants', parts: [make('mutate')] },
+    { name: 'faults', part: 'mutants', obstacle: needsRoot, parts: [make('faults')] },
+    { name: 'seeds', part: 'seeds', obstacle: needsRoot, parts: [make('seeds')] },
+    { name: 'tidy', part: 'tidy', parts: [make('tidy')] },
   ]
 }
 

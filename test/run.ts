@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Runs the kinds of tests and adds them up; `make test` is this. Layer: test.
  *
- * `run.ts [STAGE …]` runs these only, such as "unit" or "loss"; `run.ts all` runs those too that are outside of the
- * gate. What failed is named at the end, and the last line is `N passed, M failed, K skipped`. */
+ * `run.ts [STAGE …]` runs these only, such as "unit" or "loss", and `run.ts STAGE … FILE …` no more than these files of
+ * theirs. `run.ts all` runs what is outside of the gate as well, and `run.ts part NAME` one part of that. What failed
+ * is named at the end, and the last line is `N passed, M failed, K skipped`. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { chosenOf } from './runner/schedule/chosen.ts'
 import { needsRoot, stagesIn } from './gate.ts'
 import { removeLeftovers } from './runner/leftovers.ts'
 import { DURATIONS, keepMeasured, readDurations } from './runner/schedule/durations.ts'
-import { runStages, type Stage } from './runner/stages.ts'
+import { recordRun } from './runner/outside/parts.ts'
+import { runStages } from './runner/stages.ts'
 import { inOwnWorld, isInOwnWorld } from './runner/world.ts'
 import { SEED } from './support/steady/seed.ts'
 
@@ -24,19 +27,12 @@ async function main(wanted: readonly string[]): Promise<number> {
     process.env['NODE_COMPILE_CACHE'] = join(folder, 'compiled')
     if (isInOwnWorld()) for (const left of removeLeftovers()) console.log(`left by another run, and removed: ${left}`)
     const durations = readDurations(readFileSync(DURATIONS, 'utf8'))
-    return await runStages(chosenOf(stages, wanted), { durations, keep: keepMeasured })
+    const { chosen, part } = chosenOf(stages, wanted)
+    const record = part && ((result: string) => recordRun(part, result, new Date().toISOString().slice(0, 10)))
+    return await runStages(chosen, { durations, keep: keepMeasured, ...(record === undefined ? {} : { record }) })
   } finally {
     rmSync(folder, { recursive: true })
   }
-}
-
-/** Without names those of the gate. Throws when a name is none of a stage. */
-function chosenOf(stages: readonly Stage[], wanted: readonly string[]): readonly Stage[] {
-  if (wanted.length === 0) return stages.filter(({ isOutside }) => isOutside !== true)
-  if (wanted.length === 1 && wanted[0] === 'all') return stages
-  const chosen = stages.filter(({ name }) => wanted.includes(name))
-  if (chosen.length !== wanted.length) throw new Error(`no such stage; there are ${stages.map(({ name }) => name).join(', ')}`)
-  return chosen
 }
 
 const wanted = process.argv.slice(2)

@@ -5,11 +5,11 @@
  * it: those that import the file, of C the packet cases. Survivors are listed by file and line. Exit code 0 unless
  * it cannot tell, because tests fail without a fault: a survivor is a question, not a failure. Layer: test. */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { packageRoot } from '#lib/base/os/package.ts'
 import { inOwnNamespaces } from '../../testkit/base/namespaces.ts'
+import { copyOfTree, makeIn } from '../support/copy-of-tree.ts'
 import { lcg } from '../support/lcg.ts'
 import { applied, described, mutantsOfC, mutantsOfTypeScript, type Mutant } from './mutants.ts'
 
@@ -37,23 +37,6 @@ function allMutants(): readonly Drawn[] {
     })
 }
 
-/** Only what is built comes along with what git knows. */
-function copyOfTree(): string {
-  const copy = mkdtempSync(join(tmpdir(), 'netplane-mutate-'))
-  execFileSync('git', ['clone', '--quiet', '--shared', ROOT, copy])
-  // no links: an npm that is asked to install would take away what they lead to
-  for (const built of ['node_modules', 'build', 'dist'])
-    cpSync(join(ROOT, built), join(copy, built), { recursive: true, verbatimSymlinks: true })
-  const now = new Date()
-  utimesSync(join(copy, 'node_modules/.package-lock.json'), now, now)
-  make(copy, 'bpf')
-  return copy
-}
-
-function make(copy: string, target: string): boolean {
-  return spawnSync('make', ['--silent', '--no-print-directory', target], { cwd: copy }).status === 0
-}
-
 function vitest(copy: string, prefix: readonly string[], ...args: readonly string[]): boolean {
   const [program = '', ...rest] = [...prefix, process.execPath, '--conditions=source', 'node_modules/vitest/vitest.mjs', ...args]
   // what they draw belongs to what can be had again
@@ -66,7 +49,7 @@ type Verdict = 'killed' | 'survived' | 'does not build' | 'unclear'
 /** Whether the tests of the file pass; undefined: it does not build. */
 function passes(copy: string, file: string): boolean | undefined {
   if (file.endsWith('.ts')) return vitest(copy, [], 'related', '--run', '--project=unit', file)
-  if (!make(copy, 'bpf')) return undefined
+  if (!makeIn(copy, 'bpf')) return undefined
   return vitest(copy, inOwnNamespaces, 'run', '--project=kernel', 'test/kernel/packets.test.ts')
 }
 
@@ -85,7 +68,8 @@ function main(): void {
   const left = [...allMutants()]
   const counts: Record<Verdict, number> = { killed: 0, survived: 0, 'does not build': 0, unclear: 0 }
   const survivors: string[] = []
-  const copy = copyOfTree()
+  const copy = copyOfTree(ROOT, 'mutate')
+  makeIn(copy, 'bpf')
   try {
     while (counts.killed + counts.survived + counts.unclear < COUNT && left.length > 0) {
       const [drawn] = left.splice(random(left.length), 1)

@@ -9,6 +9,7 @@ import { sharesOf, type Durations } from './schedule/durations.ts'
 import { jobsOf, type Job } from './schedule/jobs.ts'
 import { nextOf } from './schedule/scheduler.ts'
 import { stageTimes, type JobTime } from './schedule/stage-times.ts'
+import type { PartName } from './outside/parts.ts'
 import { LIST, readUnsteady } from './unsteady.ts'
 
 /** Where output goes: at once, or as a whole when the part has ended. */
@@ -24,8 +25,8 @@ export interface Stage {
   /** Its jobs may run beside others that have one, as `schedule/scheduler.ts` says: nothing in them is measured, and
    * they share nothing. Without it each is alone. */
   readonly weight?: number
-  /** outside of the gate: `make test-all` alone runs it */
-  readonly isOutside?: boolean
+  /** outside of the gate: the part of `make test-all` that runs it */
+  readonly part?: PartName
   /** How one of its test files, or its command, runs once more by itself; without it nothing of the stage does. */
   readonly again?: (file: string | undefined) => Part | undefined
   /** each a job */
@@ -43,11 +44,13 @@ export interface RunOptions {
   readonly durations?: Durations
   /** is told what they took now; lines for the log */
   readonly keep?: (measured: Durations) => readonly string[]
+  /** is told how the run ended: "3 passed, 0 failed, 0 skipped in 12 s"; lines for the log */
+  readonly record?: (result: string) => readonly string[]
 }
 
 /** The exit code. Its last line is `N passed, M failed, K skipped`, and before it what failed and what was unsteady: of
  * a long log often no more than the end is seen. */
-export async function runStages(stages: readonly Stage[], { durations = {}, keep }: RunOptions = {}): Promise<number> {
+export async function runStages(stages: readonly Stage[], { durations = {}, keep, record }: RunOptions = {}): Promise<number> {
   const total = { passed: 0, failed: 0, skipped: 0 }
   const suspects: Suspect[] = []
   const files: FileOutcome[] = []
@@ -70,12 +73,14 @@ export async function runStages(stages: readonly Stage[], { durations = {}, keep
   })
   const { change, failures, unsteady, rows } = await secondChance(suspects, chanceOptions())
   add(change)
-  console.log(['', ...slowestList(files), ...stageTimes(times), `all of it in ${taken().text}`, ...(keep?.(measured) ?? [])].join('\n'))
+  const { seconds, text } = taken()
+  console.log(['', ...slowestList(files), ...stageTimes(times), `all of it in ${text}`, ...(keep?.(measured) ?? [])].join('\n'))
   const skippedInCi = process.env['CI'] === 'true' && total.skipped > 0
   if (skippedInCi) console.log('\na skipped test is a failure in CI')
   const count = `${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`
+  const recorded = record?.(`${count} in ${seconds.toFixed(0)} s`) ?? []
   const told = rows.length === 0 ? [] : [...unsteady.map((line) => `unsteady: ${line}`), `${LIST} is to have:`, ...rows]
-  console.log(['', ...told, ...failureList(failures), count].join('\n'))
+  console.log(['', ...recorded, ...told, ...failureList(failures), count].join('\n'))
   return total.failed === 0 && !skippedInCi ? 0 : 1
 }
 
