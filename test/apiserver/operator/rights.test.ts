@@ -10,7 +10,7 @@ import { ApiClient } from '#lib/api/client.ts'
 import { fromKubeconfig } from '#lib/api/connection/kubeconfig.ts'
 import { asApiObject, namedOf, type Named } from '#lib/api/resource.ts'
 import type { RbacRule } from '#lib/render/account.ts'
-import { allDefinitions } from '#lib/render/definitions.ts'
+import { allDefinitions, userRoles } from '#lib/render/definitions.ts'
 import { OPERATOR, OPERATOR_PODS, OPERATOR_SECRETS, renderOperator, secretsBinding } from '#lib/render/operator-pod.ts'
 import { felixSchema } from '#agent/config/open-api.ts'
 import { listAt, numberAt, textAt } from '../../../lab/raw.ts'
@@ -30,7 +30,9 @@ const ELSEWHERE = 'kube-public'
 const MISSING = 'flowuis.operator.netplane.io'
 
 const rendered = renderOperator({ namespace: OPERATOR, image: 'x', pods: OPERATOR_PODS })
-const roles = rendered.filter(({ kind }) => kind === 'ClusterRole' || kind === 'Role')
+/** Of people, not of the operator. */
+const ofUsers = new Set(userRoles().map((role) => asApiObject(role).metadata.name))
+const roles = rendered.filter(({ kind, metadata }) => (kind === 'ClusterRole' || kind === 'Role') && !ofUsers.has(metadata.name))
 
 let folder = ''
 let cluster: LoopbackCluster
