@@ -43,9 +43,10 @@ test('a service is asked over HTTP, on any path', async () => {
   })
   expect(await ask()).toEqual([503, '2', 'application/json', body(2, false)])
   health.pass(conditionOf('applied'))
-  expect(await ask()).toEqual([200, '2', 'application/json', body(2, true)])
+  // a page that cost much processor time is told again for a while: on a busy machine, any
+  await expect.poll(ask).toEqual([200, '2', 'application/json', body(2, true)])
   proxy.listeners([web(0)])
-  expect(await ask()).toEqual([503, '0', 'application/json', body(0, true)])
+  await expect.poll(ask).toEqual([503, '0', 'application/json', body(0, true)])
 })
 
 test('the proxy is healthy once it is ready, and after that for a minute of grace', async () => {
