@@ -39,9 +39,14 @@ export function portsOf(
   return { sport: id, dport: id }
 }
 
-/** A message about another packet, which makes no flow? */
-export function isError({ protocol, icmp: message }: Packet, v4: boolean): boolean {
-  return message !== undefined && protocol === (v4 ? ICMP : ICMPV6) && (v4 ? [3, 11, 12] : [1, 2, 3, 4]).includes(message.type)
+/** Types of ICMP: messages about another packet, and answers to another message. */
+const TYPES = { v4: { errors: [3, 11, 12], answers: [0, 14, 16, 18] }, v6: { errors: [1, 2, 3, 4], answers: [129, 140] } }
+
+/** Is the packet let in without a flow, where rules allow it? Programs read either ICMP in either family. */
+export function opensNothing({ protocol, icmp: message }: Packet, v4: boolean): boolean {
+  if (message === undefined) return false
+  const { errors, answers } = v4 ? TYPES.v4 : TYPES.v6
+  return answers.includes(message.type) || (protocol === (v4 ? ICMP : ICMPV6) && errors.includes(message.type))
 }
 
 function word(value: number): readonly number[] {

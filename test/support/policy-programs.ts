@@ -19,7 +19,7 @@ import { addrInfo } from '../../testkit/packets/addr-info.ts'
 import { TestMap, loadObject, program, sharedMaps } from '../../testkit/packets/objects.ts'
 import type { Loaded } from '../../testkit/packets/objects.ts'
 import { PolicyMaps } from '../../testkit/packets/policy-maps.ts'
-import { bytesOf, isError, portsOf } from './policy-packet.ts'
+import { bytesOf, opensNothing, portsOf } from './policy-packet.ts'
 
 /** Where the packet is seen first. */
 export type Entrance = 'from_workload' | 'to_workload' | 'from_host'
@@ -138,13 +138,13 @@ export class PolicyPrograms {
     return run.testRun({ data: bytesOf(packet) }).retval
   }
 
-  /** undefined for what is let in and no flow: errors about others. */
+  /** undefined for what is let in and opens nothing. */
   #takeFlow(packet: Packet): Rules | undefined {
     const { sport, dport } = portsOf(packet, isV4(packet.src))
     const [key] = flowKey({ src: packet.src, dst: packet.dst, sport, dport }, { proto: packet.protocol, lane: 0 })
     const value = this.#ct.get(key)
-    const none = isError(packet, isV4(packet.src))
-    if ((value === undefined) !== none) throw new Error(none ? 'an error has made a flow' : 'let in without a flow')
+    const none = opensNothing(packet, isV4(packet.src))
+    if ((value === undefined) !== none) throw new Error(none ? 'what opens nothing has made a flow' : 'let in without a flow')
     this.#ct.delete(key)
     return value
   }
