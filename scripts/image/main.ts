@@ -11,7 +11,7 @@ const folder = mkdtempSync(join(tmpdir(), 'netplane-image-'))
 try {
   const tags = [`docker.io/library/netplane:${packageVersion()}`]
   const image = { root: join(build, 'image'), tags, entrypoint: [], command: ['netplane-start'] }
-  // one that is half written is none to make
+  // make takes a file with the archive's name for a whole one
   const archive = join(build, 'netplane.tar')
   await writeArchive(`${archive}.half`, join(folder, 'work'), [image])
   renameSync(`${archive}.half`, archive)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Which ports flows get that leave with the node's address: a share for each client, and the one that has been free
- * for longest. Layer: test. */
+/** Source ports of flows that leave with the node's address: each client has a share, and the port that was free for
+ * longest comes first. Layer: test. */
 import { afterEach, beforeAll, expect, test } from 'vitest'
 import { SOURCE_ANY } from '#lib/base/bpf-constants.ts'
 import type { NodeCfg } from '#agent/maps/shapes.ts'

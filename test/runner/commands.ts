@@ -53,7 +53,7 @@ export async function vitest(print: Print, options: VitestOptions): Promise<Outc
   const { code, output, report } = await runVitest(print, options)
   const files = (options.only ?? []).filter((path) => path.endsWith('.test.ts'))
   const outcome = report === undefined ? undefined : outcomeOf(report)
-  // what a test must never be may be in what it says, and in nothing else
+  // without a report the tag of a test that must never fail stands in the output alone
   const error = (text: string): Failure => ({ text, ...(output.includes(ONCE) && { isOnce: true as const }) })
   const inError = (before: Outcome, errors: readonly string[]): Outcome =>
     withError(before, errors.map(error), files.length === 1 ? files[0] : undefined)

@@ -42,9 +42,9 @@ const live: Print = (chunk, to = process.stdout) => {
 export interface RunOptions {
   /** what jobs took before */
   readonly durations?: Durations
-  /** is told what they took now; lines for the log */
+  /** receives the seconds that jobs took; returns lines for the log */
   readonly keep?: (measured: Durations) => readonly string[]
-  /** is told how the run ended: "3 passed, 0 failed, 0 skipped in 12 s"; lines for the log */
+  /** receives the result, "3 passed, 0 failed, 0 skipped in 12 s"; returns lines for the log */
   readonly record?: (result: string) => readonly string[]
 }
 

@@ -10,7 +10,7 @@ import type { StateMap } from '../policy/epoch.ts'
 
 const KEY = new Uint8Array(4)
 
-/** The others stay as they are. Throws the kernel's error. */
+/** Writes these fields; all others keep their values. Throws the kernel's error. */
 export function setNodeState(map: StateMap, btf: Btf, fields: Partial<Omit<NodeState, 'epoch' | 'own_prefixes'>>): void {
   const codec = bind(nodeState, structLayout(btf, 'node_state'))
   const before = decodeBytes(codec, map.lookup(KEY) ?? new Uint8Array(codec.size))

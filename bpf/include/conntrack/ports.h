@@ -46,8 +46,8 @@ static __always_inline __u32 port_client(const struct scratch *s)
 	return s->p.v4 || s->hook == FROM_WORKLOAD ? mix(mix(h, a->w[2]), a->w[3]) : h;
 }
 
-/* The client's port for a turn. Of four ports in a row it leaves one to others, by chance another one than they leave.
- * So whoever has all that it may have leaves others a quarter of theirs. An echo has its id in both ports.
+/* The client's port for a turn. A client never uses one of each four ports in a row; which one depends on its address.
+ * So a client that holds all of its ports leaves a quarter of them free. An echo has its id in both ports.
  * Writes draft.v.out. */
 static __always_inline void port_set(struct scratch *s, __u32 client, __u32 turn)
 {
@@ -68,15 +68,15 @@ static __always_inline void port_set(struct scratch *s, __u32 client, __u32 turn
 		out->dport = out->sport;
 }
 
-/* The port whose turn it is, most likely the one that has been free for longest. Writes draft.v.out. */
+/* Takes the next port in turn, which has most likely been free for longest. Writes draft.v.out. */
 static __always_inline void port_change(struct scratch *s)
 {
 	port_set(s, port_client(s), port_turn(s, 1));
 }
 
-/* Looks for a port with which the backend's view is free: of those whose turn is next, else anywhere. The last one
- * tried need not be free. The order of the key's addresses does not depend on it, but where both are the same: then it
- * is as good as any. Writes draft.v.out, draft.peer_key. */
+/* Looks for a port that no flow to this backend uses: among the next in turn, then by chance. The last port that was
+ * tried may be in use. A port does not change the order of the key's addresses, unless both addresses are the same;
+ * then either order serves. Writes draft.v.out, draft.peer_key. */
 NP_GLOBAL int port_find(__u32 dir)
 {
 	struct scratch *s = scratch_take();

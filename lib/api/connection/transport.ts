@@ -236,7 +236,7 @@ const OUTDATED = 'certificates are others by now, or the server is'
 const RENEW: Backoff = { firstMs: 1000, maxMs: 60_000 }
 const USER_AGENT = `netplane/${packageVersion()}`
 
-/** A caller that aborts does not wait for the end of what it asked for. */
+/** Rejects with the signal's reason as soon as it aborts; the promise goes on unheard. */
 async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   const onAbort = (): void => {

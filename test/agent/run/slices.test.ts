@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A compilation in slices: what it comes to, and that others have their turns meanwhile. Layer: test. */
+/** A compilation in slices has the same result as one without, and the event loop has turns meanwhile. Layer: test. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { atOnce, inSlices } from '#lib/base/async/slices.ts'

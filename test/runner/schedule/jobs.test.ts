@@ -49,7 +49,7 @@ test('files that shared a process have their own time, and the same part of the 
   expect(sharesOf([], 3)).toEqual({})
 })
 
-test('what is checked in is seconds, and another form is told', () => {
+test('the checked-in durations are seconds, and another form is refused', () => {
   expect(Object.keys(readDurations(readFileSync(DURATIONS, 'utf8'))).length).toBeGreaterThan(150)
   for (const text of ['null', '{"a": "3"}', '{"a": 0}']) expect(() => readDurations(text)).toThrow('test/durations.json')
 })

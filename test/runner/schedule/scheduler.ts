@@ -3,7 +3,7 @@
 
 /** Keeps a processor busy. */
 export const BUSY = 1
-/** Works for two thirds of its time, or one that waits for the rest. */
+/** Keeps a processor busy for two thirds of its time. */
 export const HALF_BUSY = 0.66
 /** Waits half of its time, or longer. */
 export const WAITING = 0.5
