@@ -42,9 +42,12 @@ export function* compileRuleset(id: SetId, line: RuleList): Sliced<CompiledRules
     : undefined
   const pages = new Pages(id)
   const rows: SetRow[] = []
+  let lists: PortLists | undefined
   for (const [block, rules] of blocks.entries()) {
     const unknown = peer.base[block] ?? ''
-    rows.push(...(yield* portRows({ id, block, blocks: blocks.length, rules, unknown, hasOwn: own !== undefined, pages })))
+    // a rule of many peers and many ports fills many blocks, of which one is like the other
+    if (lists === undefined || !isOf(lists, rules)) lists = yield* portLists(rules, pages)
+    rows.push(...portRows({ id, block, blocks: blocks.length, rules, unknown, hasOwn: own !== undefined, lists }))
     if (own !== undefined) rows.push(bitsRow({ set: id, block, dimension: DIMENSION_OWN, class: 0 }, own.base[block] ?? ''))
   }
   return { id, rows: [...rows, ...pages.rows], peer, own }
@@ -79,35 +82,74 @@ interface Block {
   readonly rules: readonly ListedRule[]
   readonly unknown: Bits
   readonly hasOwn: boolean
-  readonly pages: Pages
+  readonly lists: PortLists
 }
 
-function* portRows(of: Block): Sliced<readonly SetRow[]> {
-  const { id, block, blocks, rules, pages } = of
+/** What the ports of a block's rules come to. */
+interface PortLists {
+  /** by rule */
+  readonly ports: readonly ProtocolPorts[]
+  readonly sources: readonly ProtocolPorts[]
+  readonly lists: readonly PortList[]
+  readonly classes: Classes
+  readonly sourceClasses: Classes
+}
+
+interface PortList {
+  readonly proto: number
+  /** 1: of source ports */
+  readonly source: 0 | 1
+  /** some rule asks about source ports */
+  readonly hasSource: boolean
+  /** 256 classes or pages */
+  readonly at: Uint16Array
+}
+
+function isOf({ ports, sources }: PortLists, rules: readonly ListedRule[]): boolean {
+  return (
+    rules.length === ports.length &&
+    rules.every(({ rule }, at) => isSamePlane(rule.ports, ports[at]) && isSamePlane(rule.source, sources[at]))
+  )
+}
+
+function isSamePlane(plane: ProtocolPorts, other: ProtocolPorts | undefined): boolean {
+  return plane === other || (plane.size === other?.size && [...plane].every(([proto, ranges]) => isSameList(ranges, other.get(proto))))
+}
+
+/** Rules that were one share their lists: only short ones are compared by what they hold. */
+function isSameList(ranges: Ranges, other: Ranges | undefined): boolean {
+  return ranges === other || (ranges.length <= 1 && other !== undefined && isSameRanges(ranges, other))
+}
+
+function* portLists(rules: readonly ListedRule[], pages: Pages): Sliced<PortLists> {
   const ports = rules.map(({ rule }) => rule.ports)
   const sources = rules.map(({ rule }) => rule.source)
   const words = wordsFor(rules.length)
   const classes = new Classes(words)
   const sourceClasses = new Classes(words)
-  const drafts: { readonly key: PolicyRowOf<'ports'>['key']; readonly flags: number; readonly at: Uint16Array }[] = []
+  const lists: PortList[] = []
   for (const proto of protocolsOf([...ports, ...sources])) {
     const hasSource = sources.some((plane, at) => !isFull(rangesFor(plane, proto)) && rangesFor(ports[at] ?? plane, proto).length > 0)
-    const flags = (of.hasOwn ? PORTS_OWN : 0) | (hasSource ? PORTS_SOURCE : 0)
     const listOf = (all: Classes, planes: readonly ProtocolPorts[]): Sliced<Uint16Array> =>
       all.listOf(
         planes.map((plane) => rangesFor(plane, proto)),
         pages,
       )
-    drafts.push({ key: { set: id, block, proto, source: 0 }, flags, at: yield* listOf(classes, ports) })
-    if (hasSource) drafts.push({ key: { set: id, block, proto, source: 1 }, flags, at: yield* listOf(sourceClasses, sources) })
+    lists.push({ proto, source: 0, hasSource, at: yield* listOf(classes, ports) })
+    if (hasSource) lists.push({ proto, source: 1, hasSource, at: yield* listOf(sourceClasses, sources) })
   }
+  return { ports, sources, lists, classes, sourceClasses }
+}
+
+function portRows({ id, block, blocks, rules, unknown, hasOwn, lists: { lists, classes, sourceClasses } }: Block): readonly SetRow[] {
+  const words = wordsFor(rules.length)
   const isSmall = blocks === 1 && words === 1 && classes.all.length <= SMALL_CLASSES
-  const kinds = [of.unknown, ...ruleBits(rules), ...classes.all.slice(0, isSmall ? SMALL_CLASSES : 1)]
+  const kinds = [unknown, ...ruleBits(rules), ...classes.all.slice(0, isSmall ? SMALL_CLASSES : 1)]
   const cell = kinds.map((bits) => padded(bits, isSmall ? 1 : RULE_WORDS)).join('')
   const begins = wordsInUse(kinds[RULES_BEGIN] ?? '')
-  const rows = drafts.map(({ key, flags, at }): SetRow => {
-    const value = { blocks, words, flags: flags | (isSmall ? PORTS_SMALL : 0), begins, cell, at }
-    return { table: 'ports', key, value }
+  const rows = lists.map(({ proto, source, hasSource, at }): SetRow => {
+    const flags = (hasOwn ? PORTS_OWN : 0) | (hasSource ? PORTS_SOURCE : 0) | (isSmall ? PORTS_SMALL : 0)
+    return { table: 'ports', key: { set: id, block, proto, source }, value: { blocks, words, flags, begins, cell, at } }
   })
   const classRows = (dimension: Dimension, { all }: Classes): readonly SetRow[] =>
     all.map((bits, number) => bitsRow({ set: id, block, dimension, class: number }, bits))
