@@ -24,10 +24,10 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'a wrong row',
     file: 'agent/compile/services/endpoints.ts',
-    from: 'serving: all.filter(({ state }) => state.ready || state.serving),',
-    to: 'serving: all.filter(({ state }) => state.ready && state.serving),',
+    from: 'return targets.filter(({ state }) => state.serving && state.terminating)',
+    to: 'return targets.filter(({ state }) => state.serving && !state.terminating)',
     stage: 'unit',
-    test: 'test/agent/compile/compile.test.ts',
+    test: 'test/agent/compile/services/endpoints.test.ts',
   },
   {
     name: 'a dropped event',
