@@ -53,6 +53,9 @@ const egress = (rule: Manifest): Manifest => kubernetesPolicy('shop/p', { policy
 const numbers = (size: number) => many(size, (at) => ({ port: 1 + 2 * at }))
 const blocks = (size: number) => many(size, (at) => ({ ipBlock: { cidr: net(at) } }))
 
+/** One rule, of as many peers as ports. */
+export const PEERS_AND_PORTS: Growing = { of: (size) => egress({ to: blocks(size), ports: numbers(size) }) }
+
 const NETWORK_POLICY: Fields = {
   ...withSelectors('of the subject', (podSelector) => kubernetesPolicy('shop/p', { podSelector })),
   ...withSelectors('of a peer', (podSelector) => ingress({ from: [{ podSelector }] })),
@@ -76,7 +79,7 @@ const NETWORK_POLICY: Fields = {
     of: (size) =>
       egress({ to: [{ podSelector: SELECTORS['labels that must be there']?.(1000) }], ports: many(size, (at) => ({ port: `p${at}` })) }),
   },
-  'peers and ports': { of: (size) => egress({ to: blocks(size), ports: numbers(size) }) },
+  'peers and ports': PEERS_AND_PORTS,
 }
 
 const cluster = (rule: Manifest): Manifest => clusterPolicy('p', { ingress: [{ action: 'Accept', from: [{ namespaces: {} }], ...rule }] })
