@@ -66,10 +66,10 @@ export const FAULTS: readonly Fault[] = [
     stage: 'sanitized',
   },
   {
-    name: 'a string that ends before it begins in the CNI program',
+    name: 'a read past the end of a text that ends in a backslash',
     file: 'cni/netplane-cni.c',
-    from: "if (memchr(at, '\\\\', end - at) || end - at < 2)",
-    to: "if (memchr(at, '\\\\', end - at) || end - at < 1)",
+    from: "if (*at == '\\\\' && at[1])",
+    to: "if (*at == '\\\\')",
     stage: 'fuzz',
   },
   {
