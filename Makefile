@@ -251,12 +251,13 @@ soak-lifecycle: all kubernetes
 	@NODES=200 IDLE_SECONDS=600 $(RUN) test/one.ts test/apiserver/operator/cost.test.ts
 	@SEED=$(or $(SEED),$$RANDOM$$RANDOM) KILLS=17 $(RUN) test/one.ts test/apiserver/operator/switch.test.ts
 	@SEED=$(or $(SEED),$$RANDOM$$RANDOM) ROUNDS=25 $(RUN) test/one.ts test/cluster/operator/switch.test.ts
-# `upgrade run` is killed at 50 random moments, and at 20 of the step in which helm runs; then every version by every way of installing it.
+# `upgrade run` is killed at 50 random moments, and at 20 of the step in which helm runs; then every version by every way of installing it, and old nodes in each mode.
 soak-upgrade: all kubernetes
 	@scripts/install-deps.sh demo go
 	@SEED=$(or $(SEED),$$RANDOM$$RANDOM) KILLS=50 $(RUN) test/one.ts test/apiserver/upgrade/run.test.ts
 	@SEED=$(or $(SEED),$$RANDOM$$RANDOM) KILLS=20 $(RUN) test/one.ts test/apiserver/upgrade/chart-kills.test.ts
 	@MATRIX=whole $(RUN) test/one.ts test/apiserver/upgrade/versions.test.ts
+	@MATRIX=whole $(RUN) test/one.ts test/lab/upgrade/old-node.test.ts
 # the newest Kubernetes of the Go module proxy in the place of the pinned one
 soak-kubernetes: all
 	@scripts/install-deps.sh demo go e2e

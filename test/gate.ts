@@ -21,11 +21,15 @@ export const needsRoot = process.getuid?.() === 0 ? undefined : 'needs root'
 export const ALONE = [
   ...['processes/agents', 'hand-over', 'mode', 'processes/kill', 'lab', 'net/forwarding', 'net/node-life'],
   ...['policy', 'services', 'traffic/traffic', 'upgrade/previous'],
-].map((name) => `test/lab/${name}.test.ts`)
+].map((name) => pathOf(`lab/${name}`))
 /** The same of a real cluster. */
-const ALONE_IN_CLUSTER = ['dataplane-mode', 'operator/ipv6', 'operator/switch'].map((name) => `test/cluster/${name}.test.ts`)
-/** Files of the lab that measure, or that take long for what they find: outside of the gate. */
-export const SLOW = ['image-arm64', 'upstream/rates'].map((name) => `test/lab/${name}.test.ts`)
+const ALONE_IN_CLUSTER = ['operator/ipv6', 'operator/switch'].map((name) => pathOf(`cluster/${name}`))
+/** Files outside of the gate, by the part that has them: they measure, or take long for what they find. */
+export const SLOW = {
+  bench: ['lab/image-arm64', 'lab/upstream/rates', 'apiserver/operator/cost'].map(pathOf),
+  e2e: ['lab/net/firewall-programs', 'apiserver/upgrade/chart-kills', 'cluster/chained', 'cluster/dataplane-mode'].map(pathOf),
+}
+const SLOW_FILES = Object.values(SLOW).flat()
 
 /** Two machines, which keep a processor busy each. */
 const MACHINES = 1.5
@@ -49,17 +53,24 @@ export function stagesIn(folder: string): readonly Stage[] {
     const names = filesOfProject(options.project).filter((name) => !except.includes(name))
     return { files: { names, run: (only) => tests({ ...options, only }) }, again: file(options) }
   }
-  const api = filesOf({ project: 'api', prefix: inOwnNamespaces })
+  const inApi = { project: 'api', prefix: inOwnNamespaces }
+  const api = filesOf(inApi, SLOW_FILES)
+  /** Those of the paths, one project after the other. */
+  const slow = (paths: readonly string[]): readonly Part[] =>
+    [lab, inApi, e2e].flatMap((options) => {
+      const only = paths.filter((path) => kindOf(path).project === options.project)
+      return only.length === 0 ? [] : [withKubernetes(tests({ ...options, only }))]
+    })
   return [
     {
       name: 'e2e',
       obstacle: needsRoot ?? cgroupObstacle(),
       weight: WAITING,
-      parts: [withKubernetes(tests({ ...e2e, except: ALONE_IN_CLUSTER }))],
+      parts: [withKubernetes(tests({ ...e2e, except: [...ALONE_IN_CLUSTER, ...SLOW_FILES] }))],
       again: file(e2e),
     },
     { name: 'kernel', obstacle: needsRoot, weight: HALF_BUSY, ...filesOf({ project: 'kernel', prefix: inOwnNamespaces }) },
-    { name: 'lab', obstacle: needsRoot, weight: WAITING, ...filesOf(lab, [...ALONE, ...SLOW]) },
+    { name: 'lab', obstacle: needsRoot, weight: WAITING, ...filesOf(lab, [...ALONE, ...SLOW_FILES]) },
     {
       name: 'api',
       obstacle: needsRoot,
@@ -89,15 +100,20 @@ export function stagesIn(folder: string): readonly Stage[] {
     { name: 'soak', part: 'soak', obstacle: needsRoot, parts: [withKubernetes(line(node, 'dist/soak/main.js', '--minutes', '1'))] },
     { name: 'scale', part: 'scale', obstacle: needsRoot, parts: [withKubernetes(line(node, 'dist/bench/scale/main.js', '--size', '1k'))] },
     { name: 'bench', part: 'bench', obstacle: needsRoot, parts: [line(node, 'dist/bench/main.js', '--quick')] },
-    { name: 'slow', part: 'bench', obstacle: needsRoot, parts: [tests({ ...lab, only: SLOW })] },
+    { name: 'measured', part: 'bench', obstacle: needsRoot, parts: slow(SLOW.bench) },
     { name: 'kernels', part: 'kernels', obstacle: needsRoot, parts: [line('test/kernel/run', '--all')] },
     { name: 'fuzzers', part: 'fuzz', parts: [make('fuzz')] },
     { name: 'upstream', part: 'e2e', obstacle: needsRoot ?? cgroupObstacle(), parts: [make('e2e')] },
+    { name: 'long', part: 'e2e', obstacle: needsRoot ?? cgroupObstacle(), parts: slow(SLOW.e2e) },
     { name: 'mutants', part: 'mutants', parts: [make('mutate')] },
     { name: 'faults', part: 'mutants', obstacle: needsRoot, parts: [make('faults')] },
     { name: 'seeds', part: 'seeds', obstacle: needsRoot, parts: [make('seeds')] },
     { name: 'tidy', part: 'tidy', parts: [make('tidy')] },
   ]
+}
+
+function pathOf(name: string): string {
+  return `test/${name}.test.ts`
 }
 
 /** As `runner/kinds.ts` has them. */

@@ -39,8 +39,8 @@ test('every file of kernel, api and lab is in one job, but for those that run al
     expect(names.length).toBeGreaterThan(30)
     expect(batchesOf(names, {}).flat().sort()).toEqual([...names].sort())
   }
-  const lab = stages.find(({ name }) => name === 'lab')?.files?.names ?? []
-  expect([...ALONE, ...SLOW].filter((file) => lab.includes(file) || !existsSync(file))).toEqual([])
+  const names = stages.flatMap(({ files }) => files?.names ?? [])
+  expect([...ALONE, ...SLOW.bench, ...SLOW.e2e].filter((file) => names.includes(file) || !existsSync(file))).toEqual([])
 })
 
 test('files that shared a process have their own time, and the same part of the rest', () => {
