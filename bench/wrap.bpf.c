@@ -12,6 +12,9 @@
 #define HEADERS_V4 54 /* Ethernet, IPv4, TCP */
 #define HEADERS_V6 74
 
+/* of a mark that counts: base/mark.h */
+#define MARK_INDEX 0x6e70
+
 struct wrap {
 	__u32 mark;
 	__u32 cb[5];
@@ -119,6 +122,7 @@ int wrap(struct __sk_buff *skb)
 		restore_v4(data, w, address, port);
 	}
 	skb->mark = w->mark;
+	skb->tc_index = w->mark ? MARK_INDEX : 0;
 	skb->cb[0] = w->cb[0];
 	skb->cb[1] = w->cb[1];
 	skb->cb[2] = w->cb[2];

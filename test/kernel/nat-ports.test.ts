@@ -31,7 +31,7 @@ async function node(f: Family, knobs: Partial<NodeCfg> = {}): Promise<PacketRunn
 function leavesBy(runner: PacketRunner, f: Family, how: { readonly from: string; readonly proto?: 'tcp' | 'udp' }): number | undefined {
   const front = at(f.node, NODE_PORT)
   const packet = how.proto === 'udp' ? udp(how.from, front) : tcp(how.from, front, { flags: 'S' })
-  const { action, out } = runner.pass('from_host', packet, 0)
+  const { action, out } = runner.pass('from_host', packet)
   return action === 'redirect' ? new DataView(out.buffer, out.byteOffset).getUint16(14 + (f.v4 ? 20 : 40)) : undefined
 }
 

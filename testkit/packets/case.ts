@@ -58,8 +58,8 @@ export interface Step {
   readonly macs?: boolean
   /** the counter that must go up by one, as in enum drop, or enum counter */
   readonly reason?: string
-  /** skb mark going in, default 0; on kernels whose test runs take none the case ends here, for what follows relies
-   * on the step */
+  /** skb mark going in, default 0: a program's word if `arrived` says by which device, else a socket's; on kernels
+   * whose test runs take none the case ends here, for what follows relies on the step */
   readonly mark?: number
   /** the device by which the node got it, where packets leave; default: none, it is the node's own; as with marks,
    * not on all kernels */

@@ -111,8 +111,8 @@ export interface PacketRunner {
   runsWhole(test: PacketCase): boolean
   /** what one packet alone comes to, in the cluster that the last case left */
   send(through: ProgramName, packet: Uint8Array): string
-  /** the same with what comes out, and the mark on both sides */
-  pass(through: ProgramName, packet: Uint8Array, mark: number): Passed
+  /** the same with what comes out, and the mark on both sides; `arrived` as a step's */
+  pass(through: ProgramName, packet: Uint8Array, came?: Pick<Step, 'mark' | 'arrived'>): Passed
   /** what the programs of the node tell of flows, from now on and as it comes; to the last who listens */
   listen(onEvent: (event: FlowEvent) => void): void
   /** of a rule by its number; '' for none */
@@ -151,11 +151,12 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
       const run = programs.get(through)
       return run === undefined ? 'no such program' : actionText(through, run.testRun({ data: packet }).retval)
     },
-    pass(through, packet, mark) {
+    pass(through, packet, { mark = 0, arrived } = {}) {
       const run = programs.get(through)
       if (run === undefined) throw new Error('no such program')
       // before there is a packet, for XDP, there is no mark
-      const came = through === 'untracked' ? { ...run.testRun({ data: packet }), mark } : runMarked(run, packet, { mark })
+      const came =
+        through === 'untracked' ? { ...run.testRun({ data: packet }), mark } : runMarked(run, packet, { mark, arrived: indexOf(arrived) })
       return { action: actionText(through, came.retval), out: came.dataOut, mark: came.mark }
     },
     listen(onEvent) {

@@ -3,6 +3,7 @@
  * wrong. Layer: test. */
 import { setImmediate } from 'node:timers/promises'
 import { formatAddr, isWithin } from '#lib/base/ip.ts'
+import { devices } from '../../../testkit/packets/cluster.ts'
 import { packetText } from '../../../testkit/packets/packet-text.ts'
 import type { PacketRunner } from '../../../testkit/packets/runner.ts'
 import { NO_FAILSAFES } from '../../../testkit/packets/failsafes.ts'
@@ -57,8 +58,8 @@ function missing(one: Sent, rules: Rules, { journey, count }: { journey: Journey
 /** On through the kernel's routing where a program passes it on. */
 function travel(runner: PacketRunner, { through, frame: sent }: Sent): Journey {
   const ends = (place: Place, got: Uint8Array): Journey => ({ through, sent, place, got })
-  if (through === 'from_host' && runner.pass('untracked', sent, 0).action === 'drop') return ends('dropped', sent)
-  const first = runner.pass(through, sent, 0)
+  if (through === 'from_host' && runner.pass('untracked', sent).action === 'drop') return ends('dropped', sent)
+  const first = runner.pass(through, sent)
   if (first.action === 'drop') return ends('dropped', sent)
   // with a tag beside the packet, which test runs do not show
   if (through === 'from_host' && first.action === 'pass' && readFrame(sent).kind === 'vlan') return ends('dropped', sent)
@@ -68,7 +69,8 @@ function travel(runner: PacketRunner, { through, frame: sent }: Sent): Journey {
   if (through === 'to_host' || place === 'node') return ends(place === 'node' ? 'node' : 'out', first.out)
   const routed = throughKernel(first.out)
   if (routed === undefined) return { ...ends('dropped', first.out), byKernel: true }
-  const second = runner.pass(place === 'pod' ? 'to_workload' : 'to_host', routed, first.mark)
+  const arrived = devices[through === 'from_host' ? 'underlay' : 'pod'].name
+  const second = runner.pass(place === 'pod' ? 'to_workload' : 'to_host', routed, { mark: first.mark, arrived })
   if (second.action === 'drop') return ends('dropped', sent)
   return ends(second.action === 'redirect' && isAnswer(sent, second.out) ? 'dropped' : place, second.out)
 }

@@ -5,9 +5,11 @@ import { tcp, tunnel, udp } from '../../../testkit/packets/packet.ts'
 import type { PacketCase, Step } from '../../../testkit/packets/case.ts'
 import { tunnelPort } from './tunnel-port.ts'
 import type { Family } from '../../../testkit/packets/cluster.ts'
-import { A_WHILE, NAT_PORT, NODE_PORT, TRANSLATED, VNI, at, families } from '../../../testkit/packets/cluster.ts'
+import { A_WHILE, NAT_PORT, NODE_PORT, TRANSLATED, VNI, at, devices, families } from '../../../testkit/packets/cluster.ts'
 
 const PORT = 40000
+/** A program has translated it where it came in. */
+const GUESTS = { mark: TRANSLATED, arrived: devices.underlay.name } as const
 
 /** The node's own sockets, which no program sees before their packets leave: by a service, then to its backend
  * itself. */
@@ -50,7 +52,8 @@ function ownSocket(f: Family): PacketCase[] {
         answered(moved, pod),
         answered(own, vip),
         { ...directly, say: 'directly, once more' },
-        { ...directly, say: 'what is translated already is the first', mark: TRANSLATED, out: 'same' },
+        { ...directly, say: 'a mark of its own says nothing', mark: TRANSLATED },
+        { ...directly, say: 'what is translated already is the first', ...GUESTS, out: 'same' },
       ],
     }
   })
@@ -96,7 +99,7 @@ function toHostPort(f: Family): PacketCase {
         say: 'SYN at the pod',
         through: 'to_workload',
         packet: tcp(c, pod, { flags: 'S' }),
-        mark: TRANSLATED,
+        ...GUESTS,
         action: 'pass',
         out: 'same',
         flows: [{ proto: 6, from: c, to: pod }],

@@ -3,7 +3,7 @@
 import { tcp, udp } from '../../../testkit/packets/packet.ts'
 import type { FlowWanted, PacketCase, Step } from '../../../testkit/packets/case.ts'
 import type { Family } from '../../../testkit/packets/cluster.ts'
-import { at, DECIDED, families } from '../../../testkit/packets/cluster.ts'
+import { at, DECIDED, devices, families } from '../../../testkit/packets/cluster.ts'
 
 const PORT = 40000
 
@@ -28,6 +28,7 @@ function lifetimes(f: Family): PacketCase[] {
           say: 'decided already',
           through: 'to_workload',
           mark: DECIDED,
+          arrived: devices.secondPod.name,
           packet: udp(c, back, { payload: 'x', ttl: 63 }),
           action: 'pass',
           out: 'same',

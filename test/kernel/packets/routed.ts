@@ -3,7 +3,7 @@
 import { tcp } from '../../../testkit/packets/packet.ts'
 import type { PacketCase, Step } from '../../../testkit/packets/case.ts'
 import type { Family } from '../../../testkit/packets/cluster.ts'
-import { A_WHILE, DECIDED, NODE_PORT, at, families } from '../../../testkit/packets/cluster.ts'
+import { A_WHILE, DECIDED, NODE_PORT, at, devices, families } from '../../../testkit/packets/cluster.ts'
 
 const PORT = 40000
 
@@ -118,7 +118,11 @@ function forFamily(f: Family): PacketCase[] {
           action: 'redirect',
           out: tcp(at(f.node, PORT), served, { flags: 'S' }),
         },
-        { ...kernels('SYN at the pod', 'to_workload', tcp(at(f.node, PORT), served, { flags: 'S' })), mark: DECIDED },
+        {
+          ...kernels('SYN at the pod', 'to_workload', tcp(at(f.node, PORT), served, { flags: 'S' })),
+          mark: DECIDED,
+          arrived: devices.underlay.name,
+        },
       ],
     },
     {

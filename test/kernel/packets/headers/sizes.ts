@@ -4,7 +4,7 @@ import { tcp, udp } from '../../../../testkit/packets/packet.ts'
 import type { PacketCase } from '../../../../testkit/packets/case.ts'
 import { error, numbers } from '../icmp/errors.ts'
 import type { Family } from '../../../../testkit/packets/cluster.ts'
-import { A_WHILE, DECIDED, NODE_PORT, at, families } from '../../../../testkit/packets/cluster.ts'
+import { A_WHILE, DECIDED, NODE_PORT, at, devices, families } from '../../../../testkit/packets/cluster.ts'
 import { policy } from '../policy/policies.ts'
 
 const PORT = 41000
@@ -157,6 +157,7 @@ function sizes(f: Family): PacketCase[] {
           given: { policies: [policy('closed', { of: 'pod', ingress: [{ action: 'deny' }] })] },
           through: 'to_workload',
           mark: DECIDED,
+          arrived: devices.pod.name,
           packet: tcp(at(f.vip, 80), at(f.pod, PORT), { flags: 'RA', seq: 0, ack: 1001, window: 0 }),
           action: 'pass',
         },

@@ -5,7 +5,7 @@ import { sctp } from '../asks-back.ts'
 import type { Given, ProgramName, Step } from '../../../../testkit/packets/case.ts'
 import { numbers } from '../icmp/errors.ts'
 import type { Family } from '../../../../testkit/packets/cluster.ts'
-import { ASKED, NAT_PORT, NODE_PORT, TRANSLATED, VNI, at } from '../../../../testkit/packets/cluster.ts'
+import { ASKED, NAT_PORT, NODE_PORT, TRANSLATED, VNI, at, devices } from '../../../../testkit/packets/cluster.ts'
 
 const PORT = 43_000
 
@@ -19,7 +19,10 @@ export interface Passage {
   readonly node?: string
   /** the address and port that the client meant, carried in the tunnel */
   readonly origin?: string
+  /** a program has given it this mark, where it came in */
   readonly mark?: number
+  /** by this device */
+  readonly arrived?: string
 }
 
 export interface Story {
@@ -59,9 +62,9 @@ export function packetOf(f: Family, kind: Kind, { passage, flags }: { readonly p
 }
 
 export function stepOf(f: Family, kind: Kind, of: { readonly passage: Passage; readonly flags: string; readonly say: string }): Step {
-  const { action, through, mark } = of.passage
+  const { action, through, mark, arrived } = of.passage
   const packet = packetOf(f, kind, of)
-  return { say: of.say, through, packet, action, ...(mark === undefined ? {} : { mark }) }
+  return { say: of.say, through, packet, action, ...(mark === undefined ? {} : { mark }), ...(arrived === undefined ? {} : { arrived }) }
 }
 
 export function storiesOf(f: Family): readonly Story[] {
@@ -209,6 +212,7 @@ function ofKernel(f: Family): readonly Story[] {
   const [pod, client, server] = [at(f.routedPod, PORT), at(f.client, PORT), at(f.routedPod, 80)]
   const far = at(f.client, 443)
   const pass = { action: 'pass' } as const
+  const pods = { arrived: devices.pod.name } as const
   return [
     {
       name: 'the world to a host port of a pod',
@@ -219,21 +223,21 @@ function ofKernel(f: Family): readonly Story[] {
     {
       name: "another plugin's pod to the world",
       given: {},
-      asks: [going('from_workload', [pod, far], pass), going('to_host', [pod, far], { ...pass, mark: ASKED })],
+      asks: [going('from_workload', [pod, far], pass), going('to_host', [pod, far], { ...pass, ...pods, mark: ASKED })],
       answers: [going('from_host', [far, pod], pass), going('to_workload', [far, pod], pass)],
     },
     {
       name: "the world to another plugin's pod",
       given: {},
       asks: [going('from_host', [client, server], pass), going('to_workload', [client, server], pass)],
-      answers: [going('from_workload', [server, client], pass), going('to_host', [server, client], { ...pass, mark: ASKED })],
+      answers: [going('from_workload', [server, client], pass), going('to_host', [server, client], { ...pass, ...pods, mark: ASKED })],
     },
     {
       name: "another plugin's pod to a service elsewhere",
       given: { backends: [{ addr: f.remotePod, port: 8080 }] },
       asks: [
         going('from_workload', [pod, at(f.vip, 80)], pass),
-        going('to_host', [pod, at(f.remotePod, 8080)], { ...pass, mark: TRANSLATED }),
+        going('to_host', [pod, at(f.remotePod, 8080)], { ...pass, ...pods, mark: TRANSLATED }),
       ],
       answers: [going('from_host', [at(f.remotePod, 8080), pod], pass), going('to_workload', [at(f.remotePod, 8080), pod], pass)],
     },

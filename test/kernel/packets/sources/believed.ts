@@ -5,7 +5,7 @@ import { icmp, tcp, udp } from '../../../../testkit/packets/packet.ts'
 import { HOST } from '../../../../testkit/packets/policy.ts'
 import type { PacketCase, Step } from '../../../../testkit/packets/case.ts'
 import { DENIED, netSide, policy } from '../policy/policies.ts'
-import { at, devices, families, type Family } from '../../../../testkit/packets/cluster.ts'
+import { ASKED, DECIDED, TRANSLATED, at, devices, families, type Family } from '../../../../testkit/packets/cluster.ts'
 
 const PORT = 45_000
 const SPOOFED = { action: 'drop', reason: 'DROP_SPOOFED' } as const
@@ -90,6 +90,29 @@ function processes(f: Family): PacketCase[] {
   ]
 }
 
+/** A process may give its packets any mark (SO_MARK), and send them round by loopback. */
+function marks(f: Family): PacketCase[] {
+  const [toNet, round] = [leaves('to_host'), leaves('to_workload', 'lo')]
+  const marked = (steps: (port: number) => readonly Step[]): Step[] =>
+    [DECIDED, TRANSLATED, ASKED].flatMap((mark, index) => steps(PORT + index).map((step) => ({ ...step, mark })))
+  const others = f.v4 ? [] : [f.elsewherePod, f.overlayPod, f.bareVip]
+  return [
+    {
+      name: `${f.name}: no mark that a process sets takes its packets past rules`,
+      given: { policies: [policy('out', { of: HOST, egress: [] }), policy('in', { of: 'pod', ingress: [] })] },
+      steps: marked((port) => [
+        toNet('to the network', udp(at(f.node, port), at(f.client, 80)), DENIED),
+        { ...round('round to a pod', udp(at(f.client, port), at(f.pod, 80)), DENIED), device: veth.name },
+      ]),
+    },
+    ...others.map((from) => ({
+      name: `${f.name}: nor does a mark make a process ${from}`,
+      given: {},
+      steps: marked((port) => [toNet('to an overlay pod', udp(at(from, port), at(f.overlayPod, 81)), SPOOFED)]),
+    })),
+  ]
+}
+
 function toNode(f: Family): PacketCase[] {
   const late = udp(at(f.client, PORT), at(f.node, 80), { id: 9, fragment: { offset: 64, more: false }, payload: 'hello123'.repeat(4) })
   const through = udp(at(f.client, PORT), at(f.remotePod, 80), {
@@ -130,6 +153,7 @@ function discovery(f: Family): PacketCase[] {
 
 export const cases: readonly PacketCase[] = families.flatMap((f) => [
   ...forwarded(f),
+  ...marks(f),
   ...toNode(f),
   // of IPv4 the kernel refuses a source that is not the node's
   ...(f.v4 ? [] : [...processes(f), ...discovery(f)]),

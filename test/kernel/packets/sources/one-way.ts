@@ -12,6 +12,7 @@ const PORT = 44_000
 const SPOOFED = { action: 'drop', reason: 'DROP_SPOOFED' } as const
 const SENT = { action: 'redirect' } as const
 const KERNELS = { action: 'pass', out: 'same' } as const
+const OUT_OF_TUNNEL = { mark: TRANSLATED, arrived: devices.underlay.name } as const
 
 type End = Pick<Step, 'action' | 'reason' | 'out'>
 
@@ -190,11 +191,11 @@ function newFlows(f: Family): PacketCase[] {
       given: {},
       steps: [
         ...kinds(at(f.overlayPod, PORT), at(f.pod, 80)).map(([kind, packet]) => toPod(`forged: ${kind}`, packet, SPOOFED)),
-        { ...toPod('an overlay pod, out of the tunnel', udp(at(f.overlayPod, PORT), at(f.pod, 80)), KERNELS), mark: TRANSLATED },
+        { ...toPod('an overlay pod, out of the tunnel', udp(at(f.overlayPod, PORT), at(f.pod, 80)), KERNELS), ...OUT_OF_TUNNEL },
         toPod('a pod of another node', udp(at(f.remotePod, PORT), at(f.pod, 80)), KERNELS),
         toPod('a client', udp(at(f.client, PORT), at(f.pod, 80)), KERNELS),
         fromPod('asks an overlay pod', udp(at(f.pod, PORT), at(f.overlayPod, 80))),
-        { ...toPod('is answered out of the tunnel', udp(at(f.overlayPod, 80), at(f.pod, PORT)), KERNELS), mark: TRANSLATED },
+        { ...toPod('is answered out of the tunnel', udp(at(f.overlayPod, 80), at(f.pod, PORT)), KERNELS), ...OUT_OF_TUNNEL },
         ...linkLocal(f),
       ],
     },
@@ -223,6 +224,7 @@ function newFlows(f: Family): PacketCase[] {
         {
           ...fromHost('an answer that a program has made', tcp(at(f.bareVip, 81), at(f.node, PORT), { flags: 'RA' }), KERNELS),
           mark: DECIDED,
+          arrived: devices.underlay.name,
         },
         fromHost('another port of that host', udp(at(f.stranger, 54), at(f.pod, PORT))),
       ],
