@@ -42,6 +42,8 @@ export interface ProgramLoaderOptions {
   readonly clock: Clock
   /** Has another proxy been at work on this node? Asked when no programs of ours were found there; never rejects. */
   readonly otherProxy: () => Promise<boolean>
+  /** These are the first programs of ours on this node, and at no hook yet. Never rejects. */
+  readonly onFirst: (loaded: GenerationTables) => Promise<void>
   /** what was begun waits to be taken up, or was refused and is to be tried again */
   readonly onLoaded: () => void
   readonly log: Log
@@ -69,6 +71,8 @@ export class ProgramLoader implements Disposable {
   #settled = true
   #flows: FlowTable | undefined
   #otherProxy: Promise<boolean> | undefined
+  /** no programs of ours were found */
+  #isFirst = false
   /** entries of the flow table as the settings say */
   #configured: number | undefined
   /** what it is to have; undefined: as the settings say */
@@ -142,6 +146,7 @@ export class ProgramLoader implements Disposable {
   async takeUp(): Promise<void> {
     const { fresh, configuration } = this.#coming ?? {}
     if (fresh === undefined || configuration === undefined) return
+    if (this.#loaded === undefined && this.#isFirst) await this.#options.onFirst(fresh)
     this.#coming = undefined
     if (this.#loaded === undefined && (await this.#otherProxy)) this.#takeOver(fresh)
     if (this.#loaded !== undefined) this.#outgoing.push(this.#loaded)
@@ -203,7 +208,8 @@ export class ProgramLoader implements Disposable {
 
   /** Maps alone are no sign of ours: programs may have been refused, or their loader killed. */
   #askOtherProxy(): Promise<boolean> {
-    return this.#options.generations.list().length > 0 ? Promise.resolve(false) : this.#options.otherProxy()
+    this.#isFirst = this.#options.generations.list().length === 0
+    return this.#isFirst ? this.#options.otherProxy() : Promise.resolve(false)
   }
 
   /** Never rejects. */

@@ -31,6 +31,7 @@ export const catalogue = {
   np_ct: define({ name: 'np_ct', key: shapes.ctKey, value: shapes.ctValue, sizedBy: 'conntrack', onChange: 'copy' }),
   np_recent: define({ name: 'np_recent', key: u32, value: shapes.ctKey, onChange: 'copy' }),
   np_pressure: define({ name: 'np_pressure', key: u32, value: shapes.pressure, onChange: 'copy' }),
+  np_older: define({ name: 'np_older', key: shapes.ctKey, value: shapes.older, onChange: 'copy' }),
   np_frontends: define({ name: 'np_frontends', key: shapes.frontendKey, value: shapes.frontend, sizedBy: 'frontends' }),
   np_backends: define({ name: 'np_backends', key: shapes.backendKey, value: shapes.backend, sizedBy: 'backends' }),
   np_live: define({ name: 'np_live', key: shapes.liveKey, value: shapes.live, sizedBy: 'live' }),

@@ -117,6 +117,7 @@ export const flowEvent = shape('flow_event', {
 })
 
 export const pressure = shape('pressure', { full_at: ns, blocks: u32 })
+export const older = shape('older', { until: ns, opener: u32 })
 export const nodeState = shape('node_state', { takeover_until: ns, epoch: u32, own_prefixes: u32, accounts: u32, tunnel_device: u32 })
 
 export const nodeCfg = shape('node_cfg', {

@@ -8,8 +8,10 @@ import { isKubeProxy } from '#lib/model/pod.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { ConntrackGc } from '../dataplane/conntrack/gc.ts'
 import { NodeMoves } from '../dataplane/conntrack/node-moves.ts'
+import { OlderConnections, type OlderTable } from '../dataplane/conntrack/older.ts'
 import { Dataplane } from '../dataplane/dataplane.ts'
 import { findKubeProxy, proxyRulesText } from '../dataplane/kube-proxy/cleanup.ts'
+import type { GenerationTables } from '../dataplane/generation-tables.ts'
 import { ProxyHandover } from '../dataplane/kube-proxy/handover.ts'
 import { KeptFlows } from '../dataplane/kube-proxy/kept-flows.ts'
 import { findOldRules, Leftovers } from '../dataplane/leftovers/leftovers.ts'
@@ -40,6 +42,7 @@ export interface DataplaneSetup extends Disposable {
   readonly sweep: ConntrackGc
   readonly fill: MapUsage
   readonly moves: NodeMoves
+  readonly older: OlderConnections
   readonly handOver: ProxyHandover
   readonly kept: KeptFlows
   readonly leftovers: Leftovers
@@ -54,7 +57,13 @@ export function setUpDataplane(of: DataplaneSetupOptions): DataplaneSetup {
   using stack = new DisposableStack()
   const monitor = stack.use(new InterfaceMonitor({ socket: kernel.openMonitor(), log }))
   const netlink = new NetlinkExchange(stack.adopt(kernel.openNetlink(), (socket) => socket.close()))
-  const dataplane = stack.use(openDataplane(of, monitor, netlink))
+  const serves = (): boolean => dataplane.isReady && dataplane.isWritten
+  const older = new OlderConnections({
+    ...{ clock, log, serves, monotonicMs: () => monotonicNs() / 1e6, open: () => kernel.openConnections() },
+    pods: () => [...store.snapshot.podsOn(options.node)].flatMap(({ hostNetwork, podIPs }) => (hostNetwork ? [] : podIPs)),
+    table: () => dataplane.loaded && olderTable(dataplane.loaded),
+  })
+  const dataplane: Dataplane = stack.use(openDataplane(of, { monitor, netlink, older }))
   const sweep = new ConntrackGc({
     ...{ clock, log, monotonicMs: () => monotonicNs() / 1e6 },
     table: () => dataplane.current.flows,
@@ -66,7 +75,6 @@ export function setUpDataplane(of: DataplaneSetupOptions): DataplaneSetup {
   })
   const moves = new NodeMoves({ clock, log, table: () => dataplane.current.flows })
   const fill = new MapUsage({ clock, log, maps: () => filledByPrograms(dataplane.loaded?.shared.maps) })
-  const serves = (): boolean => dataplane.isReady && dataplane.isWritten
   const isProxyExpected = (): boolean => [...store.snapshot.podsOn(options.node)].some(isKubeProxy)
   const handOver = new ProxyHandover({
     ...{ clock, log, health, serves, run: kernel.run },
@@ -92,10 +100,17 @@ export function setUpDataplane(of: DataplaneSetupOptions): DataplaneSetup {
   })
   monitor.start(monitorEvents(dataplane, monitor, of))
   const owned = stack.move()
-  return { dataplane, loop, sweep, fill, moves, handOver, kept, leftovers, monitor, [Symbol.dispose]: () => owned[Symbol.dispose]() }
+  const parts = { dataplane, loop, sweep, fill, moves, older, handOver, kept, leftovers, monitor }
+  return { ...parts, [Symbol.dispose]: () => owned[Symbol.dispose]() }
 }
 
-function openDataplane(of: DataplaneSetupOptions, { interfaces }: InterfaceMonitor, netlink: NetlinkExchange): Dataplane {
+interface DataplaneParts {
+  readonly monitor: InterfaceMonitor
+  readonly netlink: NetlinkExchange
+  readonly older: OlderConnections
+}
+
+function openDataplane(of: DataplaneSetupOptions, { monitor: { interfaces }, netlink, older }: DataplaneParts): Dataplane {
   const { options, cluster, kernel, features, log } = of
   const { pins, health, loop, desired } = cluster
   return new Dataplane({
@@ -104,6 +119,10 @@ function openDataplane(of: DataplaneSetupOptions, { interfaces }: InterfaceMonit
     hooks: kernel.hooks({ pins, interfaces }),
     sysctls: { stateFile: sysctlFile(options.stateDir), root: kernel.sysctls },
     otherProxy: () => findsOtherNat(log, kernel.run),
+    onFirst: async (loaded) => {
+      const table = olderTable(loaded)
+      if (table !== undefined) await older.begin(table)
+    },
     onLoaded: () => {
       loop.mark()
     },
@@ -112,6 +131,11 @@ function openDataplane(of: DataplaneSetupOptions, { interfaces }: InterfaceMonit
       loop.mark()
     },
   })
+}
+
+function olderTable({ shared, btf }: GenerationTables): OlderTable | undefined {
+  const map = shared.maps.get('np_older')
+  return map && { map, btf }
 }
 
 function monitorEvents(dataplane: Dataplane, { interfaces }: InterfaceMonitor, of: DataplaneSetupOptions): MonitorEvents {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The kernel of its node as the agent uses it; tests have one in memory. Layer: agent. */
+import { existsSync } from 'node:fs'
 import { release } from 'node:os'
 import { NetlinkSocket, raiseMemlock } from '#native'
 import { systemClock } from '#lib/base/clock.ts'
@@ -13,10 +14,13 @@ import type { Pins } from '../dataplane/pins.ts'
 import { probeFeatures, type Features } from '../dataplane/programs/kernel-features.ts'
 import { trialRefusal } from '../dataplane/programs/trial.ts'
 import { MONITOR_BUFFER_BYTES, MONITOR_GROUPS } from '../interfaces/monitor.ts'
+import { NETLINK_NETFILTER } from '../interfaces/netlink/connection.ts'
 import { NETLINK_ROUTE, type NetlinkTransport } from '../interfaces/netlink/exchange.ts'
 import type { Interfaces } from '../interfaces/table.ts'
 import { countsMemlock, packageObjects, tooOld, unsafeKernel } from '../node/facts.ts'
 import type { AgentOptions } from './options.ts'
+
+const TRACKED = '/proc/sys/net/netfilter/nf_conntrack_count'
 
 export interface NodeKernel {
   /** What it can do; from now on it may be asked to load programs. */
@@ -27,6 +31,8 @@ export interface NodeKernel {
   openNetlink(): NetlinkTransport
   /** the same, which hears of their changes */
   openMonitor(): NetlinkTransport
+  /** for one list of the connections that the kernel tracks; undefined: it tracks none */
+  openConnections(): NetlinkTransport | undefined
   generations(of: { readonly pins: Pins; readonly features: Features; readonly interfaces: Interfaces }): Generations
   hooks(of: { readonly pins: Pins; readonly interfaces: Interfaces }): AllHooks
   /** undefined: /proc/sys */
@@ -51,6 +57,8 @@ export function ownKernel({ objects = packageObjects() }: Pick<AgentOptions, 'ob
     },
     openNetlink: () => NetlinkSocket.open({ protocol: NETLINK_ROUTE }),
     openMonitor: () => NetlinkSocket.open({ protocol: NETLINK_ROUTE, groups: MONITOR_GROUPS, receiveBufferBytes: MONITOR_BUFFER_BYTES }),
+    // without this file the list would load the kernel's modules
+    openConnections: () => (existsSync(TRACKED) ? NetlinkSocket.open({ protocol: NETLINK_NETFILTER }) : undefined),
     generations: (of) => new PinnedGenerations({ ...of, objects, clock: systemClock }),
     hooks: ({ pins, interfaces }) => kernelHooks(pins.links, interfaces),
   }

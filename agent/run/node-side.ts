@@ -71,7 +71,7 @@ export function openNodeSide(of: NodeSideOptions): NodeSide {
     ...flowTasks,
     // the next agent must find nothing half done
     (stop) => running.loop.run(pass, stop).then(() => running.dataplane.current.finish()),
-    ...[running.sweep, running.fill, running.moves, running.handOver, running.kept, running.leftovers].map(taskOf),
+    ...[running.sweep, running.fill, running.moves, running.older, running.handOver, running.kept, running.leftovers].map(taskOf),
     ...resyncTimers(running, { health, periods: () => config().periods }),
     (stop) => settleDown(running, log, stop),
   ]

@@ -2,6 +2,7 @@
 /** The maps of a packet case: the same small cluster each time, and what the case adds. Layer: testkit. */
 import { ifindexOf } from '#native'
 import { catalogue } from '#agent/maps/catalogue.ts'
+import { flowKey } from '#agent/maps/flow-key.ts'
 import {
   ADDR_EXTERNAL,
   ADDR_LOCAL_POD,
@@ -50,6 +51,7 @@ export function openMaps(loaded: Loaded) {
     live: new KeptMap(loaded, catalogue.np_live),
     maglev: new KeptMap(loaded, catalogue.np_maglev),
     ranges: new KeptMap(loaded, catalogue.np_ranges),
+    older: new KeptMap(loaded, catalogue.np_older),
     routes: new KeptMap(loaded, catalogue.np_routes),
     vteps: new KeptMap(loaded, catalogue.np_vteps),
     state: new KeptMap(loaded, catalogue.np_state, { takeover_until: 0, epoch: 0, own_prefixes: 0, accounts: 0, tunnel_device: 0 }),
@@ -77,7 +79,12 @@ type OwnMaps = Maps['own']
 export function fill({ own, ...maps }: Maps, given: Given): void {
   for (const map of [maps.ct, maps.frags, maps.links, maps.paths, maps.affinity]) map.empty()
   for (let key = maps.held.nextKey(undefined); key !== undefined; key = maps.held.nextKey(undefined)) maps.held.delete(key)
-  for (const map of [own.addrs, own.ifaces, own.routes, own.vteps]) map.clear()
+  for (const map of [own.addrs, own.ifaces, own.older, own.routes, own.vteps]) map.clear()
+  for (const { from, to, over } of given.older ?? []) {
+    const [{ addr: src, port: sport }, { addr: dst, port: dport }] = [endpoint(from), endpoint(to)]
+    const [key, opener] = flowKey({ src, sport, dst, dport }, { proto: 6, lane: 0 })
+    own.older.set(key, { until: over === true ? 0 : 1e12, opener })
+  }
   for (const [addr, mac] of Object.entries(given.vteps ?? {})) own.vteps.set(parseAddr(addr), { mac })
   for (const addr of given.external ?? []) own.addrs.set(parseAddr(addr), addrInfo(0, { flags: ADDR_EXTERNAL }))
   const lo = ifindexOf('lo')

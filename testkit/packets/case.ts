@@ -15,6 +15,13 @@ export interface BackendGiven {
   readonly node?: string
 }
 
+export interface OlderGiven {
+  readonly from: string
+  readonly to: string
+  /** it is believed no longer */
+  readonly over?: boolean
+}
+
 /** Beside the fixed cluster of cluster.ts: the backends of the service WEB. */
 export interface Given {
   readonly backends?: readonly BackendGiven[]
@@ -32,6 +39,8 @@ export interface Given {
   readonly maglev?: readonly number[]
   /** another proxy's connections go on */
   readonly takeover?: boolean
+  /** TCP connections that the kernel's own table has, by the packets of those that opened them */
+  readonly older?: readonly OlderGiven[]
   /** further frontends of WEB, 'addr:port' */
   readonly frontends?: readonly string[]
   /** addresses of WEB that may be a host's, without a port: those of `frontends` for example */

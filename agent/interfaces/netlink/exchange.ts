@@ -143,7 +143,8 @@ export class NetlinkExchange {
   }
 }
 
-function throwOnError(request: NetlinkRequest, message: NetlinkMessage): void {
+/** Of a message that ends a request; throws NetlinkError. */
+export function throwOnError(request: NetlinkRequest, message: NetlinkMessage): void {
   const { errno, text } = decodeError(message)
   if (errno !== 0) throw new NetlinkError(request.what, text ?? errnoText(errno), errno)
 }

@@ -38,7 +38,7 @@ struct judged {
 	__u32 tunnelled;        /* it came in the tunnel */
 	__u32 by_node;          /* where it left, the node itself sent its packets */
 	__u32 proxied;          /* another proxy's: what goes to the node by it goes on */
-	__u32 met;              /* either end may have opened it: rules are asked of both directions */
+	__u32 met;              /* enum met: of which direction rules are asked */
 	/* the rules that decide, and that would with the staged policies; 0: none was asked */
 	__u32 egress_rule, ingress_rule, staged_egress_rule, staged_ingress_rule;
 };

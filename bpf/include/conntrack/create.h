@@ -284,6 +284,16 @@ static __always_inline enum verdict prepare_other(struct __sk_buff *skb, struct 
 	return prepare_plain(skb, s);
 }
 
+/* Of a packet that tells nothing of who began: the connection may be older than our programs. Reads key. */
+static __noinline enum met met_of(const struct scratch *s)
+{
+	const struct older *older = bpf_map_lookup_elem(&np_older, &s->key);
+
+	if (!older || s->now > older->until)
+		return MET_EITHER;
+	return older->opener == (s->dir & 1) ? MET_BEGUN : MET_TURNED;
+}
+
 /* Makes the flow in s->draft.v: FLOW_PREPARED, or the packet ends here.
  * Reads src, key; writes draft.v, dst, reroute, fib. */
 NP_GLOBAL enum verdict flow_prepare(struct __sk_buff *skb)
@@ -322,7 +332,8 @@ NP_GLOBAL enum verdict flow_prepare(struct __sk_buff *skb)
 	forwarded = s->hook == TO_HOST && skb->ingress_ifindex;
 	is_older = (near || forwarded) && taking_over(s) && (near || in_overlay(s, &s->p.t.dst));
 	/* who asks a service is known, here and at the node that has sent it on */
-	s->draft.v.leg[s->dir & 1].met = !fe && !s->p.origin && pkt_goes_on(&s->p);
+	if (!fe && !s->p.origin && pkt_goes_on(&s->p))
+		s->draft.v.leg[s->dir & 1].met = met_of(s);
 	if (is_older || (fe && proxied))
 		return prepare_foreign(skb, s, is_older);
 	return fe ? prepare_service(skb, s, fe) : prepare_other(skb, s);

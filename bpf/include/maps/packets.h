@@ -27,6 +27,8 @@ NP_LRU(np_paths, struct addr, struct path, 4096);
 
 /* key: ifindex; from link events */
 NP_HASH(np_ifaces, __u32, struct iface, 4096);
+/* connections that are older than our programs, for the first minute of these */
+NP_HASH(np_older, struct ct_key, struct older, 65536);
 /* key: list */
 NP_HASH(np_maglev, __u64, struct maglev, 4096);
 NP_TRIE(np_ranges, struct range_key, __u32, 65536);

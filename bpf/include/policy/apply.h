@@ -101,9 +101,9 @@ static __always_inline __u32 judge_pods(struct scratch *s)
 	return DROP_NONE;
 }
 
-/* Do all rules allow the flow in s->judged? s->src and s->dst: what is known of its ends. Where both a pod and the node
- * have rules, the pod's rule is the one that is noted. Returns an enum drop.
- * Reads judged, src, dst; writes eval, the rules in judged. */
+/* Do all rules allow the flow in s->judged? Those of pods are asked if that is its own direction. s->src and s->dst:
+ * what is known of its ends. Where both a pod and the node have rules, the pod's rule is the one that is noted. Returns
+ * an enum drop. Reads judged, src, dst; writes eval, the rules in judged. */
 NP_GLOBAL __u32 judge(struct __sk_buff *skb)
 {
 	struct scratch *s = scratch_take();
@@ -113,7 +113,7 @@ NP_GLOBAL __u32 judge(struct __sk_buff *skb)
 	if (cfg.host_policy && !is_to_itself(&s->judged) &&
 	    (host_ingress(skb, s) == RULE_DENY || host_egress(skb, s) == RULE_DENY))
 		return DROP_POLICY;
-	return judge_pods(s);
+	return s->judged.met == MET_TURNED ? DROP_NONE : judge_pods(s);
 }
 
 /* Turns the flow in s->judged round. Writes judged.t, judged.before, src, dst. */
@@ -129,7 +129,8 @@ static __always_inline void judged_turn(struct scratch *s)
 }
 
 /* Would they allow it had the other end opened it? The rules that are noted stay those of the direction that was seen,
- * or become the one that denies. Returns an enum drop. Reads judged, src, dst; writes eval, the rules in judged. */
+ * unless the other end has opened it, or one of its rules denies. Returns an enum drop.
+ * Reads judged, src, dst; writes eval, the rules in judged. */
 NP_GLOBAL __u32 judge_turned(void)
 {
 	struct scratch *s = scratch_take();
@@ -148,7 +149,7 @@ NP_GLOBAL __u32 judge_turned(void)
 	s->eval.query.port = bpf_ntohs(j->t.dport);
 	why = judge_pods(s);
 	judged_turn(s);
-	if (why) {
+	if (why || was->met == MET_TURNED) {
 		was->egress_rule = j->egress_rule;
 		was->ingress_rule = j->ingress_rule;
 		was->staged_egress_rule = j->staged_egress_rule;

@@ -46,6 +46,13 @@ enum leg_flag {
 	LEG_BY_NODE = 32768,   /* sent by a local pod or by the node: none from the network is the flow's */
 };
 
+/* Who opened a flow, of the direction that was seen first. */
+enum met {
+	MET_BEGUN = 0,  /* its sender: its beginning was seen, or the kernel's own table says so */
+	MET_EITHER = 1, /* its beginning was not seen: either end may have opened it */
+	MET_TURNED = 2, /* the other end, as the kernel's own table says */
+};
+
 /* What happens to packets of one direction: [0] sent by lo, [1] sent by hi. */
 struct ct_leg {
 	__u32 ifindex;
@@ -57,7 +64,7 @@ struct ct_leg {
 	__u8 hook;   /* enum hook, where the flow began; the same in both legs */
 	__u64 bytes; /* of IP packets that were sent this way and seen in this entry, while node_state.accounts */
 	__u32 packets;
-	__u8 met; /* of the direction that was seen first: its beginning was not, so either end may have opened it */
+	__u8 met; /* enum met, of the direction that was seen first */
 	__u8 pad[3];
 };
 _Static_assert(sizeof(struct ct_leg) == 32, "ct_leg");
@@ -92,6 +99,14 @@ struct ct_value {
 	__u32 device; /* of the network by which it came, or by which the node sends it; 0: none */
 };
 _Static_assert(sizeof(struct ct_value) == 152, "ct_value");
+
+/* A TCP connection that is older than our programs, as the kernel's own table has it. */
+struct older {
+	__u64 until;  /* ns since boot: it is believed no longer */
+	__u32 opener; /* who opened it: 0 lo, 1 hi */
+	__u32 pad;
+};
+_Static_assert(sizeof(struct older) == 16, "older");
 
 /* Slots of np_recent, a power of two. */
 #define RECENT_FLOWS 65536

@@ -21,6 +21,8 @@ let health: Health
 let log: ListLog
 let asksForProxy: number
 let hasOtherProxy: boolean
+/** programs that were said to be the first */
+let firsts: string[]
 let loader: ProgramLoader
 
 beforeEach(() => {
@@ -28,13 +30,17 @@ beforeEach(() => {
   kernel = new FakeGenerations({ interfaces: interfaces(), clock })
   health = new Health(() => clock.wall())
   log = new ListLog()
-  ;[asksForProxy, hasOtherProxy] = [0, false]
+  ;[asksForProxy, hasOtherProxy, firsts] = [0, false, []]
   loader = start()
 })
 
 function start(): ProgramLoader {
   return new ProgramLoader({
     ...{ generations: kernel, clock, log, health, onLoaded: () => undefined },
+    onFirst: ({ generation }) => {
+      firsts.push(generation.id)
+      return Promise.resolve()
+    },
     otherProxy: () => {
       asksForProxy++
       return Promise.resolve(hasOtherProxy)
@@ -234,6 +240,16 @@ describe('the flow table', () => {
     expect([state().failing, loader.flows?.maxEntries, loader.retryMs()]).toEqual([[], 2000, undefined])
     expect(log.lines.at(-1)).toMatchObject({ level: 'error', event: 'flow-table.resize-failed', fields: { entries: 2000 } })
   })
+})
+
+test('the first programs are told of before they are taken up, and no others', async () => {
+  await load(PLAIN)
+  expect(firsts).toEqual(['g0'])
+  await load(DSR)
+  await loader.settle()
+  loader = start()
+  await load(PLAIN)
+  expect(firsts).toEqual(['g0'])
 })
 
 describe('connections of another proxy', () => {

@@ -118,6 +118,7 @@ beforeEach(() => {
     features,
     sysctls: { stateFile: join(folder, 'sysctls') },
     otherProxy: () => Promise.resolve(false),
+    onFirst: () => Promise.resolve(),
     onLoaded: () => {
       loads++
     },

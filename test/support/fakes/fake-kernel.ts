@@ -81,6 +81,10 @@ export class FakeKernel implements NodeKernel {
     return this.links
   }
 
+  openConnections(): undefined {
+    return undefined
+  }
+
   generations({ interfaces }: { readonly interfaces: Interfaces }): FakeGenerations {
     this.#interfaces = interfaces
     return this.programs

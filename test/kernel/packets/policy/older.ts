@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Connections whose beginning was not seen: either end may have opened them, so rules of both directions are asked.
- * Layer: test. */
+/** Connections whose beginning was not seen: either end may have opened them, so rules of both directions are asked,
+ * unless the kernel's own table says which. Layer: test. */
 import { tcp } from '../../../../testkit/packets/packet.ts'
 import type { PacketCase, Step } from '../../../../testkit/packets/case.ts'
 import { sctp } from '../asks-back.ts'
@@ -102,6 +102,63 @@ function forFamily(f: Family): PacketCase[] {
             { ...request, say: 'data after a while', age: A_WHILE, ...passes },
           ],
         },
+        ...[false, true].flatMap((takeover): PacketCase[] => {
+          const one = takeover ? "another proxy's connection" : 'a connection'
+          const goes = takeover ? ({ action: 'pass', out: 'same' } as const) : passes
+          const [byPod, byPeer] = [
+            { from: server, to: client },
+            { from: client, to: server },
+          ]
+          return [
+            {
+              name: `${f.name}: a closed pod keeps ${one} that it has opened, and hears an answer first, with ${say}`,
+              newer: true,
+              given: { policies: closed, takeover, older: [byPod] },
+              steps: [
+                { ...request, ...goes },
+                { ...answer, ...goes },
+                { ...request, say: 'request after a while', age: A_WHILE, ...goes },
+                { ...answer, say: 'answer of one that may not send', policies: held, ...DENIED },
+                { ...request, say: 'request to one', ...DENIED },
+              ],
+            },
+            {
+              name: `${f.name}: a closed pod keeps ${one} that it has opened, and speaks first, with ${say}`,
+              given: { policies: closed, takeover, older: [byPod] },
+              steps: [
+                { ...answer, ...goes },
+                { ...request, ...goes },
+                { ...request, say: 'SYN of its peer', packet: tcp(client, server, { flags: 'S' }), ...DENIED },
+              ],
+            },
+            {
+              name: `${f.name}: a pod that may not send keeps ${one} that its peer has opened, with ${say}`,
+              newer: true,
+              given: { policies: held, takeover, older: [byPeer] },
+              steps: [
+                { ...answer, ...goes },
+                { ...request, ...goes },
+                { ...answer, say: 'answer of a closed pod', policies: closed, ...DENIED },
+              ],
+            },
+            {
+              name: `${f.name}: a closed pod loses ${one} that its peer has opened, with ${say}`,
+              given: { policies: closed, takeover, older: [byPeer] },
+              steps: [
+                { ...answer, ...DENIED },
+                { ...request, ...DENIED },
+              ],
+            },
+            {
+              name: `${f.name}: the kernel's table is not believed for long about ${one}, with ${say}`,
+              given: { policies: closed, takeover, older: [{ ...byPod, over: true }] },
+              steps: [
+                { ...request, ...DENIED },
+                { ...answer, ...DENIED },
+              ],
+            },
+          ]
+        }),
         {
           name: `${f.name}: another proxy's connection is no way into a closed pod, from ${say}`,
           given: { policies: closed, takeover: true },
