@@ -9,6 +9,24 @@ const SOON = { timeout: 60_000, interval: 200 }
 const LARGE = { payload: 200_000, reply: 300_000, timeoutMs: 5000 }
 const world = new World('tunsum')
 
+/** Rules of both nodes by which nothing leaves for the tunnel's port, nor a ping, by which one sees that they hold. */
+const NO_TUNNEL = [
+  ...['a', 'c'].map((node) => v3('HostEndpoint', `of-${node}`, { node, interfaceName: '*', profiles: ['netplane-default-allow'] })),
+  v3('GlobalNetworkPolicy', 'no-tunnel', {
+    selector: 'has(host)',
+    types: ['Egress'],
+    egress: [
+      { action: 'Deny', protocol: 'UDP', destination: { ports: [4789] } },
+      { action: 'Deny', protocol: 'ICMP' },
+      { action: 'Allow' },
+    ],
+  }),
+]
+
+function v3(kind: string, name: string, spec: object): object {
+  return { apiVersion: 'netplane.io/v3', kind, metadata: { name, labels: { host: '' } }, spec }
+}
+
 function wishes(bpfTunnelUDPChecksum: 'Enabled' | 'Disabled', felix: object = {}): Wishes {
   return {
     pools: { vxlanMode: 'Always', natOutgoing: true },
@@ -65,4 +83,11 @@ test('packets of the tunnel have no checksum, and by setting each has the right 
   expect(await checksums()).toEqual(['no cksum'])
   world.put(wishes('Enabled'))
   await expect.poll(checksums, { ...SOON, timeout: 120_000 }).toEqual(['udp sum ok'])
+})
+
+/** Packets that programs have marked pass. Of those of the device the kernel forgets by which device they came. */
+test.each(['Enabled', 'Disabled'] as const)('rules of hosts are not asked of packets of the tunnel, checksums %s', async (checksum) => {
+  world.put({ ...wishes(checksum), more: NO_TUNNEL })
+  await expect.poll(() => world.ping('node/a', nodeAddress('c', 4)), { ...SOON, timeout: 90_000 }).toBe(false)
+  await allAnswer()
 })

@@ -67,6 +67,8 @@ export interface Wishes {
   readonly moved?: Readonly<Partial<Record<NodeName, (family: Family) => string>>>
   /** services beside it */
   readonly others?: readonly ServiceWish[]
+  /** whole objects */
+  readonly more?: readonly object[]
 }
 
 export interface ServiceWish {
@@ -94,6 +96,7 @@ function objects({
   external = {},
   moved = {},
   others = [],
+  more = [],
 }: Wishes): object[] {
   const spec = { type: 'NodePort', ...service }
   const web: ServiceWish = { name: 'web', address: serviceAddress, endpoints, targetPort, nodePort: NODE_PORT, annotations, spec }
@@ -103,6 +106,7 @@ function objects({
     { ...kind('netplane.io/v3', 'FelixConfiguration', { name: 'default' }), spec: { ...METRICS, ...felix } },
     ...(pools === undefined ? [] : FAMILIES.map((family) => poolObject(family, pools))),
     ...[web, ...others].flatMap(serviceObjects),
+    ...more,
   ]
 }
 
