@@ -28,6 +28,7 @@ import { Outbox, type Subject } from '../status/outbox.ts'
 import { PodConditions } from '../status/pod-conditions.ts'
 import { StartupTaint } from '../status/startup-taint.ts'
 import { endpointRefusals, firewallRefusals, refusalsOf, type Refusal } from '../status/refusals.ts'
+import { silentNodes } from './silent-nodes.ts'
 import type { Interface } from '../interfaces/table.ts'
 import type { StatusApi } from '../status/status-api.ts'
 import type { DataplaneSetup } from '../run/dataplane-setup.ts'
@@ -168,5 +169,5 @@ function refusals({ node, store, book, policies, cuts, running, firewalls, bySer
   const found = [...firewallRefusals(node, firewalls()), ...endpointRefusals(node, byService)]
   if (!store.synced) return found
   const now = { refused: book.refused, policies: policies.wrong, strays: running?.dataplane.strays, cuts: cuts() }
-  return [...refusalsOf({ node, ...now }), ...found]
+  return [...refusalsOf({ node, ...now, silent: silentNodes(store.snapshot, node) }), ...found]
 }

@@ -37,6 +37,11 @@ export const REASONS = {
     meaning: 'no device of the node is its own, and it protects nothing',
     remedy: 'put `interfaceName` or `expectedIPs` right',
   },
+  NothingLeaves: {
+    at: 'event of a HostEndpoint',
+    meaning: 'it is `*`, and nothing lets the node itself send; the kubelet’s probes of the node’s own pods fail',
+    remedy: 'let it name the profile `netplane-default-allow`, or make a policy of type Egress for it',
+  },
   TooManyRules: {
     at: 'event of a Pod or HostEndpoint',
     meaning: 'it has more rules than programs look through; what comes later is denied',

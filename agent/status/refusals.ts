@@ -32,6 +32,8 @@ export interface RefusedNow {
   readonly strays?: ReadonlyMap<string, string> | undefined
   /** endpoints of this node whose rules are not all looked at: by ref, what becomes of them */
   readonly cuts?: ReadonlyMap<string, string> | undefined
+  /** host endpoints of this node by which it sends nothing: by ref, why */
+  readonly silent?: ReadonlyMap<string, string> | undefined
 }
 
 /** Each is looked up and written by itself: more than this no administrator reads. */
@@ -48,7 +50,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
 const EVENTS: Readonly<Record<string, AgentReason>> = { 'no-tier': 'NoTier', 'no-room': 'NoRoom' }
 
 /** Sorted, each once. */
-export function refusalsOf({ node, refused, policies, strays, cuts }: RefusedNow): readonly Refusal[] {
+export function refusalsOf({ node, refused, policies, strays, cuts, silent }: RefusedNow): readonly Refusal[] {
   const all = new Map<string, Refusal>()
   const add = (refusal: Omit<Refusal, 'key'>): void => {
     const { apiVersion, kind, namespace = '', name } = refusal.object
@@ -68,6 +70,7 @@ export function refusalsOf({ node, refused, policies, strays, cuts }: RefusedNow
   }
   for (const [ref, why] of strays ?? []) addOwn(ref, 'NoDevice', `${why}: it protects nothing`)
   for (const [ref, what] of cuts ?? []) addOwn(ref, 'TooManyRules', what)
+  for (const [ref, why] of silent ?? []) addOwn(ref, 'NothingLeaves', why)
   const found = [...all.values()].sort((a, b) => compareText(a.key, b.key))
   return [...found.slice(0, MOST), ...moreRefusals(node, found.length - MOST)]
 }

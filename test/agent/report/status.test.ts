@@ -1,16 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What of the status others wait for. Layer: test. */
 import { expect, test } from 'vitest'
+import { ApiError } from '#lib/api/errors.ts'
+import { asApiObject } from '#lib/api/resource.ts'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import type { StatusApi } from '#agent/status/status-api.ts'
 import { statusOf } from '#agent/report/status.ts'
 import { FakeClock } from '../../support/fakes/fake-clock.ts'
-import { model, node, nodeNetwork, storeOf } from '../../support/build.ts'
+import { model, node, nodeNetwork, storeOf, v3 } from '../../support/build.ts'
 
 const RUNNING = new AbortController().signal
 const nobody = (): Promise<never> => Promise.reject(new Error('no server is asked'))
 const API: StatusApi = { get: nobody, list: nobody, create: nobody, patch: nobody, request: nobody }
+
+/** Of a node whose kernel does not run our programs. */
+const OPTIONS = {
+  whyLocked: () => undefined,
+  ...{ node: 'n1', version: '0.1.0', log: silentLog, wasReady: false },
+  book: { refused: new Map() },
+  policies: { wrong: new Map() },
+  cuts: () => undefined,
+  running: undefined,
+  openPod: undefined,
+  config: () => undefined,
+  firewalls: () => [],
+  byService: undefined,
+} as const
 
 test.each([
   ['our plugin serves', true],
@@ -21,19 +37,7 @@ test.each([
   const store = storeOf([node('n1', { addresses: ['192.168.0.1'] })])
   const {
     outboxes: [announced],
-  } = statusOf({
-    whyLocked: () => undefined,
-    ...{ api: API, node: 'n1', version: '0.1.0', clock, store, health, log: silentLog, wasReady: false },
-    book: { refused: new Map() },
-    policies: { wrong: new Map() },
-    cuts: () => undefined,
-    running: undefined,
-    openPod: undefined,
-    config: () => undefined,
-    duties: { makesRoutes: true, servesPods },
-    firewalls: () => [],
-    byService: undefined,
-  })
+  } = statusOf({ ...OPTIONS, api: API, clock, store, health, duties: { makesRoutes: true, servesPods } })
   const unready = async (): Promise<readonly string[]> => {
     await announced?.round(RUNNING)
     return health.unready().map(({ name, reason }) => `${name}: ${reason}`)
@@ -44,4 +48,24 @@ test.each([
   expect(await unready()).toEqual(waits)
   store.sink('test').apply([{ kind: 'upsert', object: model(nodeNetwork('n1', { addresses: ['192.168.0.1'] })) }])
   expect(await unready()).toEqual([])
+})
+
+test('a host endpoint by which the node sends nothing has an event', async () => {
+  const clock = new FakeClock()
+  const said: unknown[] = []
+  const api: StatusApi = {
+    ...API,
+    get: () => Promise.reject(new ApiError({ status: 404, reason: 'NotFound', message: 'not found' })),
+    list: ({ apiVersion, kind }) =>
+      Promise.resolve(kind === 'HostEndpoint' ? [asApiObject({ apiVersion, kind, metadata: { name: 'all', uid: '7' } })] : []),
+    create: (object) => {
+      if (object.kind === 'Event') said.push([object['reason'], object['involvedObject']])
+      return Promise.resolve(object)
+    },
+  }
+  const store = storeOf([node('n1', { addresses: ['192.168.0.1'] }), v3('HostEndpoint', 'all', { node: 'n1', interfaceName: '*' })])
+  const health = new Health(() => clock.wall())
+  const { outboxes } = statusOf({ ...OPTIONS, api, clock, store, health, duties: { makesRoutes: true, servesPods: true } })
+  for (const outbox of outboxes) await outbox.round(RUNNING)
+  expect(said).toEqual([['NothingLeaves', expect.objectContaining({ kind: 'HostEndpoint', name: 'all', uid: '7' })]])
 })

@@ -63,13 +63,15 @@ describe('what is refused', () => {
     ])
   })
 
-  test('is an event of this node alone for host endpoints without a device, and endpoints with too many rules', () => {
+  test('is an event of this node alone for host endpoints without a device or that let nothing leave, and endpoints with too many rules', () => {
     const strays = new Map([['HostEndpoint/eth9', 'this node has no host device eth9']])
     const cuts = new Map([
       ['Pod/shop/web', 'ingress longer than all'],
       ['HostEndpoint/n1', 'egress longer than all'],
     ])
-    expect(textsOf({ ...NOTHING, strays, cuts })).toEqual([
+    const silent = new Map([['HostEndpoint/all', 'no policy lets it']])
+    expect(textsOf({ ...NOTHING, strays, cuts, silent })).toEqual([
+      'netplane.io/v3 HostEndpoint all | NothingLeaves | no policy lets it | own',
       'netplane.io/v3 HostEndpoint eth9 | NoDevice | this node has no host device eth9: it protects nothing | own',
       'netplane.io/v3 HostEndpoint n1 | TooManyRules | egress longer than all | own',
       'v1 Pod shop web | TooManyRules | ingress longer than all | own',
