@@ -28,6 +28,8 @@ const PROTOCOL_TEXTS: ReadonlyMap<number, string> = new Map([
 ])
 
 const V4_PREFIX = '\0\0\0\0\0\0\0\0\0\0\xff\xff'
+/** Of an address's bytes. */
+const PLACES = Array.from({ length: 16 }, (_, at) => at)
 
 /** ::ffff:0.0.0.0 */
 export const ANY_V4: Addr = addrFromText(V4_PREFIX + '\0\0\0\0')
@@ -151,9 +153,17 @@ export function maskAddr(addr: Addr, bits: number): Addr {
 
 /** The same, counted over all 16 bytes. */
 export function maskBytes(addr: Addr, keep: number): Addr {
-  const bytes = textToBytes(addr)
-  for (let at = keep >> 3; at < 16; at++) bytes[at] = at === keep >> 3 ? (bytes[at] ?? 0) & (0xff00 >> (keep & 7)) : 0
-  return addrFromBytes(bytes)
+  if (isZeroAfter(addr, keep)) return addr
+  const text = String.fromCharCode(...PLACES.map((at) => addr.charCodeAt(at) & (0xff00 >> Math.min(8, Math.max(0, keep - 8 * at)))))
+  return isSixteen(text) ? text : addr
+}
+
+/** Are all of its 16 bytes' bits zero but the first so many? */
+function isZeroAfter(addr: Addr, bits: number): boolean {
+  const whole = bits >> 3
+  if (whole < 16 && (addr.charCodeAt(whole) & (0xff >> (bits & 7))) !== 0) return false
+  for (let at = whole + 1; at < 16; at++) if (addr.charCodeAt(at) !== 0) return false
+  return true
 }
 
 /** How many of an address's 16 bytes' bits the prefix fixes: 96 and its own of IPv4. */
@@ -175,8 +185,9 @@ export function addrBytes(addr: Addr): Uint8Array {
 
 /** From exactly 16 bytes, or 4 of an IPv4 address; throws ParseError on another length. */
 export function addrFromBytes(bytes: Uint8Array): Addr {
-  if (bytes.length === 4) return addrFromText(V4_PREFIX + bytesToText(bytes))
-  return addrFromText(bytesToText(bytes))
+  const text = bytes.length === 4 ? V4_PREFIX + bytesToText(bytes) : bytesToText(bytes)
+  if (!isSixteen(text)) throw new ParseError('16-byte address', text)
+  return text
 }
 
 /** From 16 latin1 chars as they come out of a codec; throws ParseError on anything else. */
@@ -196,21 +207,24 @@ function isSixteen(text: string): text is Addr {
 
 /** Written without regular expressions: a cold start parses hundreds of thousands of these. */
 function parseV4(text: string): Addr | undefined {
-  const octets: number[] = []
+  let octets = 0
+  /** those so far, as one number */
+  let before = 0
   let value = -1
   for (let at = 0; at <= text.length; at++) {
     const char = at < text.length ? text.charCodeAt(at) : 46
     if (char === 46) {
-      if (value < 0) return undefined
-      octets.push(value)
+      if (value < 0 || octets === 4) return undefined
+      before = before * 256 + value
+      octets++
       value = -1
     } else if (char >= 48 && char <= 57 && value !== 0) {
       value = value < 0 ? char - 48 : value * 10 + char - 48
       if (value > 255) return undefined
     } else return undefined
   }
-  const [a, b, c, d] = octets
-  if (octets.length !== 4 || a === undefined || b === undefined || c === undefined || d === undefined) return undefined
+  if (octets !== 4) return undefined
+  const [a, b, c, d] = [before >>> 24, (before >> 16) & 255, (before >> 8) & 255, before & 255]
   // one call with all chars: a concatenation would keep a tree of strings alive
   const bytes = String.fromCharCode(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, a, b, c, d)
   return isSixteen(bytes) ? bytes : undefined
@@ -232,7 +246,7 @@ function readV6(text: string): Addr | undefined {
   const missing = 8 - left.length - right.length
   if (tail === undefined ? missing !== 0 : missing < 1) return undefined
   const groups = [...left, ...Array<number>(missing).fill(0), ...right]
-  const bytes = String.fromCharCode(...groups.flatMap((group) => [group >> 8, group & 255]))
+  const bytes = String.fromCharCode(...PLACES.map((at) => ((groups[at >> 1] ?? 0) >> (at % 2 === 0 ? 8 : 0)) & 255))
   return isSixteen(bytes) ? bytes : undefined
 }
 
@@ -242,7 +256,8 @@ function groupsOf(text: string, quad: boolean): number[] | undefined {
   const groups: number[] = []
   const parts = text.split(':')
   for (const [at, part] of parts.entries()) {
-    if (/^[0-9a-fA-F]{1,4}$/.test(part)) groups.push(Number.parseInt(part, 16))
+    const group = groupOf(part)
+    if (group !== undefined) groups.push(group)
     else {
       const v4 = quad && at === parts.length - 1 ? parseV4(part) : undefined
       if (v4 === undefined) return undefined
@@ -250,6 +265,19 @@ function groupsOf(text: string, quad: boolean): number[] | undefined {
     }
   }
   return groups
+}
+
+/** Of one to four hexadecimal digits. */
+function groupOf(part: string): number | undefined {
+  if (part.length === 0 || part.length > 4) return undefined
+  let group = 0
+  for (let at = 0; at < part.length; at++) {
+    const char = part.charCodeAt(at)
+    if (char >= 48 && char <= 57) group = group * 16 + char - 48
+    else if ((char | 32) >= 97 && (char | 32) <= 102) group = group * 16 + (char | 32) - 87
+    else return undefined
+  }
+  return group
 }
 
 function longestZeroRun(groups: readonly number[]): { start: number; length: number } {
