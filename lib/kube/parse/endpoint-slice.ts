@@ -9,6 +9,7 @@ import { endpointState } from '../../model/endpoint-slice.ts'
 import {
   asRecord,
   each,
+  elements,
   FieldError,
   flag,
   inside,
@@ -104,10 +105,10 @@ function endpoint(raw: Raw, addressType: AddressType, { intern }: ParseInput): E
 
 /** The first: no one looks at the others. */
 function addressOf(raw: Raw, addressType: AddressType): Addr {
-  const said = each(raw, 'addresses', (value) => ({ value }))[0]
-  if (said === undefined) throw new FieldError('addresses', 'must have at least one')
+  const said = elements(raw, 'addresses')
+  if (said.length === 0) throw new FieldError('addresses', 'must have at least one')
   return under('addresses[0]', () => {
-    const addr = asReachable(said.value)
+    const addr = asReachable(said[0])
     if (isV4(addr) !== (addressType === 'IPv4')) throw new FieldError('', `must be of family ${addressType}`, true)
     return addr
   })

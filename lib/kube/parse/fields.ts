@@ -20,7 +20,11 @@ export class FieldError extends NetplaneError {
   readonly isAddress: boolean
 
   constructor(path: string, reason: string, isAddress = false) {
+    // the path tells the place: a stack would take four fifths of the time that an object with many bad parts takes
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
     super({ message: `${path}: ${reason}` })
+    Error.stackTraceLimit = stackTraceLimit
     this.path = path
     this.reason = reason
     this.isAddress = isAddress
@@ -125,12 +129,13 @@ export function record(raw: Raw, key: string): Raw {
   throw new FieldError(key, 'must be an object')
 }
 
-/** What `read` throws as FieldError comes out with `path` in front. */
-export function under<T>(path: string, read: () => T): T {
+/** What `read` throws as FieldError comes out with `path` in front. A number is a place in a list: only then is it
+ * written. */
+export function under<T>(path: string | number, read: () => T): T {
   try {
     return read()
   } catch (thrown) {
-    throw thrown instanceof FieldError ? thrown.under(path) : thrown
+    throw thrown instanceof FieldError ? thrown.under(typeof path === 'number' ? `[${path}]` : path) : thrown
   }
 }
 
@@ -140,20 +145,19 @@ export function inside<T>(raw: Raw, key: string, read: (value: Raw) => T): T {
   return under(key, () => read(value))
 }
 
-/** Every element, or nothing at all. The shared empty list when the field is missing. */
-export function each<T>(raw: Raw, key: string, read: (value: unknown) => T): readonly T[] {
+/** Those of a list, unread. The shared empty list when the field is missing. */
+export function elements(raw: Raw, key: string): readonly unknown[] {
   const values = own(raw, key)
   if (values === undefined) return NONE
   if (!Array.isArray(values)) throw new FieldError(key, 'must be a list')
-  if (values.length === 0) return NONE
+  return values
+}
+
+/** Every element, or nothing at all. The shared empty list when there is none. */
+export function each<T>(raw: Raw, key: string, read: (value: unknown) => T): readonly T[] {
+  const values = elements(raw, key)
   // map makes a list of exactly this length; pushing would leave a third of it empty
-  return values.map((value: unknown, at) => {
-    try {
-      return read(value)
-    } catch (thrown) {
-      throw thrown instanceof FieldError ? thrown.under(`${key}[${at}]`) : thrown
-    }
-  })
+  return values.length === 0 ? NONE : values.map((value, at) => under(key, () => under(at, () => read(value))))
 }
 
 /** As {@link each}, but what cannot be used is left out and handed to `refuse`. */
@@ -162,17 +166,16 @@ export function usable<T>(
   key: string,
   use: { readonly read: (value: unknown) => T | undefined; readonly refuse: (error: FieldError) => void },
 ): readonly T[] {
-  const parts = each(raw, key, (value) => ({ value }))
   const result: T[] = []
-  for (const [at, part] of parts.entries()) {
+  elements(raw, key).forEach((element, at) => {
     try {
-      const value = use.read(part.value)
+      const value = use.read(element)
       if (value !== undefined) result.push(value)
     } catch (thrown) {
       if (!(thrown instanceof FieldError)) throw thrown
       use.refuse(thrown.under(`${key}[${at}]`))
     }
-  }
+  })
   return result.length === 0 ? NONE : result
 }
 
@@ -210,17 +213,31 @@ export function usableAddress<T>(path: string, value: unknown, { read, refuse }:
 }
 
 /** The same object without those elements of a list that have a bad address. */
-export function withoutBadAddresses(raw: Raw, key: string, use: AddressUse<unknown>): Raw {
+export function withoutBadAddresses(raw: Raw, key: string, { read, refuse }: AddressUse<unknown>): Raw {
   const values = own(raw, key)
   if (!Array.isArray(values)) return raw
   const good = usableAddresses(raw, key, {
     read: (value) => {
-      use.read(value)
-      return { value }
+      read(value)
+      return value
     },
-    refuse: use.refuse,
+    refuse,
   })
-  return good.length === values.length ? raw : { ...raw, [key]: good.map(({ value }) => value) }
+  return good.length === values.length ? raw : { ...raw, [key]: good }
+}
+
+interface WithAddresses<T> extends AddressUse<unknown> {
+  readonly whole: (raw: Raw) => T
+}
+
+/** Reads the `whole` object; where that fails, without those elements of a list that have a bad address. */
+export function readWithoutBadAddresses<T>(raw: Raw, key: string, { whole, ...use }: WithAddresses<T>): T {
+  try {
+    return whole(raw)
+  } catch (thrown) {
+    if (!(thrown instanceof FieldError)) throw thrown
+    return whole(withoutBadAddresses(raw, key, use))
+  }
 }
 
 export function asText(value: unknown): string {

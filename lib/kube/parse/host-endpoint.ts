@@ -3,7 +3,7 @@
 import { protocolNumber } from '../../base/ip.ts'
 import { firstOfEachName } from '../../model/policy.ts'
 import type { HostEndpoint } from '../../model/policy.ts'
-import { asAddr, inside, refuseUnder, withoutBadAddresses } from './fields.ts'
+import { asAddr, inside, refuseUnder, readWithoutBadAddresses } from './fields.ts'
 import type { ParseInput } from './fields.ts'
 import { labelsOf } from './labels.ts'
 import { field, fieldOr, listed, object, required } from '../schema/shape.ts'
@@ -40,7 +40,7 @@ export const hostEndpointSpec = object(
 
 export function parseHostEndpoint(input: ParseInput): HostEndpoint {
   const { node, interfaceName, expectedIPs, profiles, ports } = inside(input.raw, 'spec', (spec) =>
-    hostEndpointSpec.read(withoutBadAddresses(spec, 'expectedIPs', { read: asAddr, refuse: refuseUnder(input, 'spec') })),
+    readWithoutBadAddresses(spec, 'expectedIPs', { read: asAddr, refuse: refuseUnder(input, 'spec'), whole: hostEndpointSpec.read }),
   )
   return {
     kind: 'HostEndpoint',

@@ -2,7 +2,7 @@
 /** Raw NetworkSet and GlobalNetworkSet → model. Layer: lib/kube. */
 import { formatCidr } from '../../base/ip.ts'
 import type { NetworkSet } from '../../model/policy.ts'
-import { asNet, inside, refuseUnder, withoutBadAddresses } from './fields.ts'
+import { asNet, inside, refuseUnder, readWithoutBadAddresses } from './fields.ts'
 import type { ParseInput } from './fields.ts'
 import { labelsOf } from './labels.ts'
 import { listed, object } from '../schema/shape.ts'
@@ -20,7 +20,7 @@ export function parseGlobalNetworkSet(input: ParseInput): NetworkSet {
 
 function networkSet(input: ParseInput, kind: NetworkSet['kind']): NetworkSet {
   const { nets } = inside(input.raw, 'spec', (spec) =>
-    networkSetSpec.read(withoutBadAddresses(spec, 'nets', { read: asNet, refuse: refuseUnder(input, 'spec') })),
+    readWithoutBadAddresses(spec, 'nets', { read: asNet, refuse: refuseUnder(input, 'spec'), whole: networkSetSpec.read }),
   )
   const distinct = new Map(nets.map((one) => [formatCidr(one), one]))
   return { kind, namespace: input.namespace, name: input.name, labels: labelsOf(input), nets: [...distinct.values()] }

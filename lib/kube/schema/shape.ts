@@ -68,7 +68,7 @@ export function listed<T>(
     if (!Array.isArray(value)) throw new FieldError('', 'must be a list')
     if (value.length < (limits.least ?? 0)) throw new FieldError('', 'is empty')
     // map makes a list of exactly this length; pushing would leave a third of it empty
-    return value.length === 0 ? NONE : value.map((part: unknown, at) => under(`[${at}]`, () => element.read(part)))
+    return value.length === 0 ? NONE : value.map((part: unknown, at) => under(at, () => element.read(part)))
   }
   const schema: Schema = { type: 'array', items: element.schema, ...(limits.least && { minItems: limits.least }), maxItems: limits.most }
   return { doc, shape: { read, schema }, required: false, absent: () => NONE }
@@ -84,23 +84,30 @@ export interface ObjectOptions<F extends Fields> {
 
 export function object<const F extends Fields>(fields: F, options: ObjectOptions<F> = {}): ObjectShape<F> {
   const { rules = [], refused = {} } = options
+  const described = Object.entries(fields)
   const only = (raw: Raw): Raw => {
     const other = Object.keys(raw).find((key) => !Object.hasOwn(fields, key) && own(raw, key) !== undefined)
     if (other === undefined) return raw
     throw new FieldError(other, Object.hasOwn(refused, other) ? (refused[other]?.[1] ?? '') : 'is not a field that is understood here')
   }
-  const at = <K extends keyof F & string>(raw: Raw, key: K): ValueOf<F[K]> => {
-    const value = own(raw, key)
-    const described = fields[key] as Field<ValueOf<F[K]>, ValueOf<F[K]>>
-    return under(key, () => (value === undefined ? described.absent() : described.shape.read(value)))
-  }
+  const at = <K extends keyof F & string>(raw: Raw, key: K): ValueOf<F[K]> =>
+    valueOf(raw, key, fields[key] as Field<ValueOf<F[K]>, ValueOf<F[K]>>)
   const read = (value: unknown): Values<F> => {
     const raw = only(asRecord(value))
-    const values = Object.fromEntries(Object.keys(fields).map((key) => [key, at(raw, key)])) as Values<F>
+    const all: Record<string, unknown> = {}
+    for (const [key, one] of described) all[key] = valueOf(raw, key, one)
+    const values = all as Values<F>
     for (const { path, reason, holds } of rules) if (!holds(values)) throw new FieldError(path, reason)
     return values
   }
   return { read, at, only, schema: objectSchema(fields, options) }
+}
+
+function valueOf<T, A>(raw: Raw, key: string, { shape, required: isRequired, absent }: Field<T, A>): T | A {
+  const value = own(raw, key)
+  // most fields are missing, and cannot be wrong
+  if (value === undefined && !isRequired) return absent()
+  return under(key, () => (value === undefined ? absent() : shape.read(value)))
 }
 
 function objectSchema<F extends Fields>(fields: F, { rules = [], refused = {}, schema = {} }: ObjectOptions<F>): Schema {

@@ -6,7 +6,20 @@ import { ANYWHERE, ruleOf } from '../../../model/policy.ts'
 import type { Action, Direction, Rule, Side } from '../../../model/policy.ts'
 import { and, has } from '../../../model/selector/selector.ts'
 import type { Selector } from '../../../model/selector/selector.ts'
-import { asCidr, asRecord, each, FieldError, inside, integer, only, refuseUnder, text, under, withoutBadAddresses } from '../fields.ts'
+import {
+  asCidr,
+  asRecord,
+  each,
+  elements,
+  FieldError,
+  inside,
+  integer,
+  only,
+  refuseUnder,
+  text,
+  under,
+  withoutBadAddresses,
+} from '../fields.ts'
 import type { ParseInput, Raw } from '../fields.ts'
 import { labelSelector } from '../labels.ts'
 import { crossed, isSaid, joinedNeeds, PODS } from './common.ts'
@@ -59,7 +72,7 @@ export function priorityOf(spec: Raw): number {
 export function adminRules(input: ParseInput, spec: Raw, of: { readonly direction: Direction; readonly form: RuleForm }): readonly Rule[] {
   const { direction, form } = of
   const peerKey = direction === 'ingress' ? 'from' : 'to'
-  return each(spec, direction, (value) => ({ value })).flatMap(({ value }, at) =>
+  return elements(spec, direction).flatMap((value, at) =>
     under(`${direction}[${at}]`, () => {
       const raw = only(asRecord(value), ['name', 'action', peerKey, form.portsKey])
       const rule = { name: text(raw, 'name'), action: actionOf(raw, form) }

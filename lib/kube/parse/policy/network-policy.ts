@@ -5,7 +5,7 @@ import { isObject } from '../../../base/object.ts'
 import { ANYWHERE, DIRECTIONS } from '../../../model/policy.ts'
 import type { Direction, Policy, PortMatch, Rule, Side } from '../../../model/policy.ts'
 import { ALL, and } from '../../../model/selector/selector.ts'
-import { asCidr, asRecord, each, inside, own, refuseUnder, under, withoutBadAddresses } from '../fields.ts'
+import { asCidr, asRecord, each, elements, inside, own, refuseUnder, under, readWithoutBadAddresses } from '../fields.ts'
 import type { ParseInput, Raw } from '../fields.ts'
 import { kubernetesPolicyRules } from '../../schema/network-policy.ts'
 import type { Peer, PortEntry } from '../../schema/network-policy.ts'
@@ -41,14 +41,17 @@ function directionsOf(spec: Raw): readonly Direction[] {
 }
 
 function rulesOf(spec: Raw, direction: Direction, input: ParseInput): readonly Rule[] {
-  return each(spec, direction, (value) => ({ value })).flatMap(({ value }, at) =>
+  return elements(spec, direction).flatMap((value, at) =>
     under(`${direction}[${at}]`, () => {
       const said = asRecord(value)
       // a peer whose addresses cannot be read allows nothing
       const refuse = refuseUnder(input, `spec.${direction}[${at}]`)
-      const good = withoutBadAddresses(said, direction === 'ingress' ? 'from' : 'to', { read: readBlock, refuse })
-      const { peers, ports } = readRule(good, direction)
-      const hasNoneLeft = peers.length === 0 && good !== said
+      const { peers, ports, isWhole } = readWithoutBadAddresses(said, direction === 'ingress' ? 'from' : 'to', {
+        read: readBlock,
+        refuse,
+        whole: (raw) => ({ ...readRule(raw, direction), isWhole: raw === said }),
+      })
+      const hasNoneLeft = peers.length === 0 && !isWhole
       const sides = peers.length === 0 ? [ANYWHERE] : peers.map((peer) => peerOf(peer, input.namespace))
       return hasNoneLeft ? [] : crossed(at, { direction, peers: sides, ports: portNeeds(ports), rule: {} })
     }),

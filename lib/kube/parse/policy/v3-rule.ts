@@ -3,7 +3,7 @@
 import { isV4 } from '../../../base/ip.ts'
 import { ANYWHERE, ruleOf } from '../../../model/policy.ts'
 import type { Action, Direction, IcmpMatch, Rule, Side } from '../../../model/policy.ts'
-import { asRecord, each, FieldError, under } from '../fields.ts'
+import { asRecord, elements, FieldError, under } from '../fields.ts'
 import type { Raw } from '../fields.ts'
 import { peerSelector, serviceAt } from './v3-selectors.ts'
 import { RULE_SHAPES } from '../../schema/v3-rules.ts'
@@ -21,7 +21,7 @@ export interface RuleContext {
 /** All rules of `direction`. Those that would log are left out and reported. */
 export function v3Rules(spec: Raw, { direction, namespace, refuse }: RuleContext): readonly Rule[] {
   const shape = RULE_SHAPES[namespace === '' ? 'global' : 'namespaced'][direction]
-  return each(spec, direction, (value) => ({ value })).flatMap(({ value }, at) =>
+  return elements(spec, direction).flatMap((value, at) =>
     under(`${direction}[${at}]`, () => {
       const action = shape.at(asRecord(value), 'action')
       if (action !== 'Log') return [ruleWith(shape.read(value), { at, action: ACTIONS[action], namespace })]
