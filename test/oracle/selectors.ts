@@ -47,7 +47,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     const got = Object.fromEntries(
       [...needsOf(selector)].map(([label, { present, absent, values }]) => [
         label,
-        { mustBePresent: present, mustBeAbsent: absent, mustHaveOneOf: values },
+        { mustBePresent: present, mustBeAbsent: absent, mustHaveOneOf: values && [...values] },
       ]),
     )
     return deepEqual(got, record(entry, 'restrictions')) ? undefined : `got ${JSON.stringify(got)}`

@@ -37,19 +37,22 @@ function joined(parts: readonly Selector[], decides: boolean): Matcher {
       others.push(matcherOf(part))
       continue
     }
-    const known = byLabel.get(values.label) ?? new LabelParts(decides)
-    byLabel.set(values.label, known)
-    known.add(values, selects(part, NO_LABELS))
+    const known = byLabel.get(values.label)
+    const about = known ?? new LabelParts(decides)
+    if (known === undefined) byLabel.set(values.label, about)
+    about.add(values, selects(part, NO_LABELS))
   }
   /** labels that decide by not being there */
-  const missed = new Set([...byLabel].filter(([, { decidesAbsent }]) => decidesAbsent).map(([label]) => label))
+  let missed = 0
+  for (const { decidesAbsent } of byLabel.values()) if (decidesAbsent) missed++
   return (labels) => {
     let present = 0
     for (const [label, value] of labels) {
-      if (missed.has(label)) present++
-      if (byLabel.get(label)?.decidesBy(value) === true) return decides
+      const about = byLabel.get(label)
+      if (about?.decidesAbsent === true) present++
+      if (about?.decidesBy(value) === true) return decides
     }
-    if (present < missed.size) return decides
+    if (present < missed) return decides
     return others.some((part) => part(labels) === decides) ? decides : !decides
   }
 }
@@ -84,12 +87,16 @@ function valuesOf(part: Selector): ValuePart | undefined {
   }
 }
 
+const NO_VALUES: ReadonlySet<string> = new Set()
+
 /** All parts about one label. */
 class LabelParts {
   decidesAbsent = false
   readonly #decides: boolean
-  #within: Set<string> | undefined
-  #without: Set<string> | undefined
+  /** that decide */
+  #deciding: Set<string> | undefined
+  /** all but these decide */
+  #undecided: ReadonlySet<string> | undefined
 
   constructor(decides: boolean) {
     this.#decides = decides
@@ -97,14 +104,13 @@ class LabelParts {
 
   add({ values, isWithin }: ValuePart, holdsAbsent: boolean): void {
     this.decidesAbsent ||= holdsAbsent === this.#decides
-    if (isWithin) this.#within = this.#decides ? union(this.#within, values) : intersection(this.#within, values)
-    else this.#without = this.#decides ? intersection(this.#without, values) : union(this.#without, values)
+    if (isWithin !== this.#decides) this.#undecided = intersection(this.#undecided, values)
+    else if (values.length > 0) this.#deciding = union(this.#deciding, values)
   }
 
   /** Of a label that is there. */
   decidesBy(value: string): boolean {
-    if (this.#decides) return this.#within?.has(value) === true || this.#without?.has(value) === false
-    return this.#within?.has(value) === false || this.#without?.has(value) === true
+    return this.#deciding?.has(value) === true || this.#undecided?.has(value) === false
   }
 }
 
@@ -114,6 +120,7 @@ function union(known: Set<string> | undefined, values: readonly string[]): Set<s
   return known
 }
 
-function intersection(known: Set<string> | undefined, values: readonly string[]): Set<string> {
+function intersection(known: ReadonlySet<string> | undefined, values: readonly string[]): ReadonlySet<string> {
+  if (values.length === 0) return NO_VALUES
   return new Set(known === undefined ? values : values.filter((value) => known.has(value)))
 }

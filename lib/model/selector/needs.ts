@@ -8,7 +8,7 @@ export interface LabelNeed {
   readonly present: boolean
   readonly absent: boolean
   /** it must have one of these values; empty: the selector can never hold; undefined: any value will do */
-  readonly values: readonly string[] | undefined
+  readonly values: ReadonlySet<string> | undefined
 }
 
 /** By label. A selector may need more than this says, never less. */
@@ -16,7 +16,7 @@ export type LabelNeeds = ReadonlyMap<string, LabelNeed>
 
 /** The work is in proportion to the selector, whatever its parts are. */
 export function needsOf(selector: Selector): LabelNeeds {
-  return new Map([...draftOf(selector)].map(([label, { values, ...need }]) => [label, { ...need, values: values && [...values] }]))
+  return draftOf(selector)
 }
 
 interface Draft {
@@ -28,41 +28,57 @@ interface Draft {
 /** Nobody else's: who has it may change it. */
 type Drafts = Map<string, Draft>
 
+const PRESENT: Draft = { present: true, absent: false, values: undefined }
+const ABSENT: Draft = { present: false, absent: true, values: undefined }
+
 function draftOf(selector: Selector): Drafts {
   switch (selector.op) {
-    case 'equals':
-      return one(selector.label, { present: true, absent: false, values: new Set([selector.value]) })
-    case 'in':
-      return one(selector.label, { present: true, absent: false, values: new Set(selector.values) })
-    case 'has':
-    case 'contains':
-    case 'starts':
-    case 'ends':
-      return one(selector.label, { present: true, absent: false, values: undefined })
-    case 'not':
-      return selector.of.op === 'has'
-        ? one(selector.of.label, { present: false, absent: true, values: undefined })
-        : new Map<string, Draft>()
     case 'and':
       return ofAll(selector.of)
     case 'or':
       return ofAny(selector.of)
-    default:
-      return new Map<string, Draft>()
+    default: {
+      const all: Drafts = new Map()
+      addLeaf(all, selector)
+      return all
+    }
   }
 }
 
-function one(label: string, need: Draft): Drafts {
-  return new Map([[label, need]])
+/** To those of other parts that must hold as well. */
+function addLeaf(all: Drafts, leaf: Selector): void {
+  switch (leaf.op) {
+    case 'equals':
+      add(all, leaf.label, { ...PRESENT, values: new Set([leaf.value]) })
+      return
+    case 'in':
+      add(all, leaf.label, { ...PRESENT, values: new Set(leaf.values) })
+      return
+    case 'has':
+    case 'contains':
+    case 'starts':
+    case 'ends':
+      add(all, leaf.label, PRESENT)
+      return
+    case 'not':
+      if (leaf.of.op === 'has') add(all, leaf.of.label, ABSENT)
+      return
+    default:
+  }
+}
+
+function add(all: Drafts, label: string, need: Draft): void {
+  const known = all.get(label)
+  all.set(label, known === undefined ? need : sharpened(known, need))
 }
 
 function ofAll(parts: readonly Selector[]): Drafts {
   const all: Drafts = new Map()
-  for (const part of parts)
-    for (const [label, need] of draftOf(part)) {
-      const known = all.get(label)
-      all.set(label, known === undefined ? need : sharpened(known, need))
-    }
+  for (const part of parts) {
+    // a map for each of many leaves would cost more than all else
+    if (part.op === 'and' || part.op === 'or') for (const [label, need] of draftOf(part)) add(all, label, need)
+    else addLeaf(all, part)
+  }
   return all
 }
 

@@ -83,7 +83,7 @@ export class EndpointProfiles {
     for (const [label, { absent, values }] of needsOf(selector)) {
       if (absent || values === undefined) continue
       const byValue = this.#byLabel.get(label)
-      return values.flatMap((value) => [...(byValue?.get(value) ?? NONE)])
+      return byValue === undefined ? NONE : thingsAt(byValue, values)
     }
     return this.#all.values()
   }
@@ -129,6 +129,10 @@ export class EndpointProfiles {
     this.#byPortName.set(name, things)
     return things
   }
+}
+
+function* thingsAt(byValue: ReadonlyMap<string, ReadonlySet<EndpointProfile>>, values: ReadonlySet<string>): Iterable<EndpointProfile> {
+  for (const value of values) yield* byValue.get(value) ?? NONE
 }
 
 /** Equal ports have equal texts, whatever their order. */
