@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which identity each address and prefix has, kept up to date. Layer: agent/compile (pure). */
-import type { Sliced } from '#lib/base/async/slices.ts'
+import { atOnce, type Sliced } from '#lib/base/async/slices.ts'
 import { addrBits, ANY_V4, depthOf, prefixKey } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { AddressChanges, IdentityMove, NetMove } from './address-changes.ts'
@@ -93,12 +93,14 @@ export class Addresses {
     this.#dirtyPrefixes.add(prefix.key)
   }
 
-  useAtom(atom: Predicate): void {
+  *useAtom(atom: Predicate): Sliced<void> {
     const { live, isNew } = this.identities.useAtom(atom)
     if (!isNew) return
     const { question } = atom
-    if (question.kind === 'nets' || question.kind === 'services') return this.#nameNets(live)
+    if (question.kind === 'nets' || question.kind === 'services') return yield* this.#nameNets(live)
     const isTrue = truthOf(question)
+    // a selector may be so long that to make it ready, and to look for what it needs, are a slice each
+    yield
     for (const thing of this.things.candidates(question)) {
       if (thing.atoms.at(-1) === live || !isTrue(thing)) continue
       thing.atoms.push(live)
@@ -124,20 +126,25 @@ export class Addresses {
   /** The endpoints of the services that this live atom is about are others. */
   servicesChanged(live: LivePredicate): void {
     for (const prefix of this.#takeNames(live)) takeOut(prefix.atoms, live)
-    this.#nameNets(live)
+    atOnce(this.#nameNets(live))
   }
 
-  #nameNets(live: LivePredicate): void {
+  *#nameNets(live: LivePredicate): Sliced<void> {
     const { question } = live.atom
     const cidrs = question.kind === 'nets' ? question.nets : this.#servicesAddrs(live.atom).map((addr) => ({ addr, bits: addrBits(addr) }))
-    const prefixes = [...new Set(cidrs.map((cidr) => this.#prefixes.at(cidr)))]
+    const prefixes = new Set<Prefix>()
+    for (const cidr of cidrs) {
+      prefixes.add(this.#prefixes.at(cidr))
+      yield
+    }
     for (const prefix of prefixes) {
       prefix.atoms.push(live)
       // one that has named the prefix before comes back behind younger ones
       if ((prefix.atoms.at(-2)?.index ?? -1) > live.index) prefix.atoms.sort(byIndex)
       this.#dirtyPrefixes.add(prefix.key)
+      yield
     }
-    this.#named.set(live, prefixes)
+    this.#named.set(live, [...prefixes])
   }
 
   /** The prefixes that it has named, and names no more. */

@@ -120,7 +120,7 @@ export class LiveRulesets {
     this.#bits += bitsIn(compiled)
     for (const side of sidesOf(set))
       for (const [key, atom] of side.atoms) {
-        this.#addresses.useAtom(atom)
+        yield* this.#addresses.useAtom(atom)
         const askers = this.#askers.get(key)
         if (askers === undefined) this.#askers.set(key, new Set([set]))
         else askers.add(set)
