@@ -2,7 +2,7 @@
 /** Policies, tiers, profiles and services, and their rules expanded once for all endpoints. Layer: agent/compile
  * (pure). */
 import { tiersInOrder } from '#lib/model/policy-order.ts'
-import { realKind } from '#lib/model/policy.ts'
+import { DIRECTIONS, realKind } from '#lib/model/policy.ts'
 import type { Direction, NamedPort, Policy, PortMatch, Profile, Rule, Tier } from '#lib/model/policy.ts'
 import { refText } from '#lib/model/ref.ts'
 import type { ServicePort } from '../identities/predicates.ts'
@@ -146,16 +146,17 @@ export class Rulebook implements Rules {
 }
 
 function entryOf(ref: string, rules: Entry['rules'], owner: string | undefined): Entry {
-  const sides = [...(rules.ingress ?? []), ...(rules.egress ?? [])].flatMap(({ source, destination }) => [source, destination])
-  return {
-    ref,
-    owner,
-    rules,
-    // rules that were one share their list of ports
-    names: namesIn(new Set(sides.flatMap(({ ports, notPorts }) => [ports ?? [], notPorts]))),
-    services: new Set(sides.flatMap((side) => (side.services ?? []).map(({ namespace, name }) => `${namespace}/${name}`))),
-    expanded: new Map(),
-  }
+  // rules that were one share their list of ports
+  const lists = new Set<readonly PortMatch[]>()
+  const services = new Set<string>()
+  for (const direction of DIRECTIONS)
+    for (const { source, destination } of rules[direction] ?? [])
+      for (const side of [source, destination]) {
+        if (side.ports !== undefined) lists.add(side.ports)
+        lists.add(side.notPorts)
+        for (const { namespace, name } of side.services ?? []) services.add(`${namespace}/${name}`)
+      }
+  return { ref, owner, rules, names: namesIn(lists), services, expanded: new Map() }
 }
 
 function namesIn(lists: Iterable<readonly PortMatch[]>): ReadonlySet<string> {
