@@ -319,6 +319,15 @@ export function abstractOwner(name: string): number | undefined
  * from its IP header on, before programs of tc, firewalls and sockets have it. A read gives one packet, or EAGAIN.
  * Returns its descriptor, which the caller must close. */
 export function openUdpTap(port: number): number
+/** socket(AF_PACKET, SOCK_DGRAM) with a classic filter, of this family on all devices: each whole UDP packet to this
+ * port whose payload begins with 0x01000000, and which programs of tc have left to the kernel, before firewalls have
+ * it. A read gives the first 256 bytes of one, from its IP header on, or EAGAIN. Returns its descriptor, which the
+ * caller must close. */
+export function openProbeTap(port: number, family: 'IPv4' | 'IPv6'): number
+/** socket(SOCK_RAW, IPPROTO_UDP), bind and connect: each write sends one packet, which begins
+ * with its UDP header and is never cut. It hears nothing. Returns its descriptor, which the caller must close, and the
+ * MTU of the way. */
+export function openRawUdp(source: string, address: string): { fd: number; mtu: number }
 /** socket(SOCK_RAW, IPPROTO_UDP) and sendto: one UDP packet as a kernel's tunnel sends it, which programs of cgroups do
  * not ask about. Throws EPERM where a firewall of the node drops it. */
 export function sendRawUdp(address: string, sourcePort: number, port: number, payload: Uint8Array): void

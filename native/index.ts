@@ -79,6 +79,8 @@ export const btfById = addon.btfById
 export const libbpfVersion = addon.libbpfVersion
 export const raiseMemlock = addon.raiseMemlock
 export const openUdpTap = addon.openUdpTap
+export const openProbeTap = addon.openProbeTap
+export const openRawUdp = addon.openRawUdp
 export const sendRawUdp = addon.sendRawUdp
 export const setBatchCalls = addon.setBatchCalls
 

@@ -71,6 +71,112 @@ Napi::Value OpenUdpTap(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), fd.Release());
 }
 
+// The VXLAN flags of what agents ask each other with, as their probe-packet.ts has them, and how much of it is read.
+constexpr uint32_t kProbeFlags = 0x01000000;
+constexpr uint32_t kProbeBytes = 256;
+
+// UDP to the port with these flags, from the network header on, of one family. The last two instructions are no and
+// yes.
+bool ProbeFilter(int fd, bool v6, uint16_t port) {
+  sock_filter v4_code[] = {
+      Load(BPF_B, 9),
+      Equal(IPPROTO_UDP, 0, 7),
+      Load(BPF_H, 6),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x3fff, 5, 0),
+      BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0),
+      BPF_STMT(BPF_LD | BPF_H | BPF_IND, 2),
+      Equal(port, 0, 2),
+      BPF_STMT(BPF_LD | BPF_W | BPF_IND, 8),
+      Equal(kProbeFlags, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+      BPF_STMT(BPF_RET | BPF_K, kProbeBytes),
+  };
+  sock_filter v6_code[] = {
+      Load(BPF_B, 6),
+      Equal(IPPROTO_UDP, 0, 4),
+      Load(BPF_H, 42),
+      Equal(port, 0, 2),
+      Load(BPF_W, 48),
+      Equal(kProbeFlags, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+      BPF_STMT(BPF_RET | BPF_K, kProbeBytes),
+  };
+  const auto length = [](const auto& code) { return static_cast<unsigned short>(sizeof(code) / sizeof(code[0])); };
+  sock_fprog program = {v6 ? length(v6_code) : length(v4_code), v6 ? v6_code : v4_code};
+  return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0;
+}
+
+bool IsV6(const Napi::CallbackInfo& info, const char* op, const std::string& family) {
+  if (family != "IPv4" && family != "IPv6") ThrowInvalid(info.Env(), op, "family must be IPv4 or IPv6");
+  return family == "IPv6";
+}
+
+// Of one protocol, it hears what programs of tc have left to the kernel: other packets do not pay for it.
+Napi::Value OpenProbeTap(const Napi::CallbackInfo& info) {
+  const char* op = "socket";
+  int port = ToInt(info[0], op, "port");
+  const bool v6 = IsV6(info, op, ToText(info[1], op, "family"));
+  if (port < 1 || port > 0xffff) ThrowInvalid(info.Env(), op, "port must be 1..65535");
+  Fd fd(socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.open()) Throw(info.Env(), errno, op);
+  if (!ProbeFilter(fd.get(), v6, static_cast<uint16_t>(port)))
+    Throw(info.Env(), errno, "setsockopt", "SO_ATTACH_FILTER");
+  sockaddr_ll all = {};
+  all.sll_family = AF_PACKET;
+  all.sll_protocol = htons(v6 ? ETH_P_IPV6 : ETH_P_IP);
+  if (bind(fd.get(), reinterpret_cast<sockaddr*>(&all), sizeof(all)) != 0) Throw(info.Env(), errno, "bind");
+  return Napi::Number::New(info.Env(), fd.Release());
+}
+
+struct Address {
+  sockaddr_storage bytes = {};
+  socklen_t length = 0;
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&bytes); }
+};
+
+Address ToAddress(Napi::Env env, const char* op, const std::string& text) {
+  Address to;
+  const bool v6 = text.find(':') != std::string::npos;
+  to.bytes.ss_family = v6 ? AF_INET6 : AF_INET;
+  to.length = v6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  void* into = v6 ? static_cast<void*>(&reinterpret_cast<sockaddr_in6*>(&to.bytes)->sin6_addr)
+                  : static_cast<void*>(&reinterpret_cast<sockaddr_in*>(&to.bytes)->sin_addr);
+  if (inet_pton(to.bytes.ss_family, text.c_str(), into) != 1) ThrowInvalid(env, op, "no address");
+  return to;
+}
+
+// It is for sending alone, and is to get none of the peer's UDP.
+bool HearNothing(int fd) {
+  sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+  sock_fprog program = {1, code};
+  return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0;
+}
+
+// What is written has its UDP header. While it is open the kernel learns from routers how narrow the path is.
+Napi::Value OpenRawUdp(const Napi::CallbackInfo& info) {
+  const char* op = "connect";
+  Address source = ToAddress(info.Env(), op, ToText(info[0], op, "source"));
+  Address to = ToAddress(info.Env(), op, ToText(info[1], op, "address"));
+  const bool v6 = to.bytes.ss_family == AF_INET6;
+  Fd fd(socket(to.bytes.ss_family, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP));
+  if (!fd.open()) Throw(info.Env(), errno, "socket");
+  if (!HearNothing(fd.get())) Throw(info.Env(), errno, "setsockopt", "SO_ATTACH_FILTER");
+  const int level = v6 ? IPPROTO_IPV6 : IPPROTO_IP;
+  const int whole = IP_PMTUDISC_DO;  // IPV6_PMTUDISC_DO is the same number
+  static_assert(IP_PMTUDISC_DO == IPV6_PMTUDISC_DO);
+  if (setsockopt(fd.get(), level, v6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, &whole, sizeof(whole)) != 0)
+    Throw(info.Env(), errno, "setsockopt", "MTU_DISCOVER");
+  if (bind(fd.get(), source.get(), source.length) != 0) Throw(info.Env(), errno, "bind");
+  if (connect(fd.get(), to.get(), to.length) != 0) Throw(info.Env(), errno, op);
+  int mtu = 0;
+  socklen_t size = sizeof(mtu);
+  if (getsockopt(fd.get(), level, v6 ? IPV6_MTU : IP_MTU, &mtu, &size) != 0) Throw(info.Env(), errno, "getsockopt");
+  Napi::Object made = Napi::Object::New(info.Env());
+  made.Set("fd", Napi::Number::New(info.Env(), fd.Release()));
+  made.Set("mtu", Napi::Number::New(info.Env(), mtu));
+  return made;
+}
+
 // Of IPv4 without a checksum, as tunnels send; IPv6's is the kernel's to make.
 Napi::Value SendRawUdp(const Napi::CallbackInfo& info) {
   const char* op = "sendto";
@@ -78,26 +184,20 @@ Napi::Value SendRawUdp(const Napi::CallbackInfo& info) {
   int source = ToInt(info[1], op, "source port"), port = ToInt(info[2], op, "port");
   Bytes payload = ToBytes(info[3], op, "payload");
   if (source > 0xffff || port < 1 || port > 0xffff) ThrowInvalid(info.Env(), op, "ports are at most 65535");
-  const bool v6 = address.find(':') != std::string::npos;
-  sockaddr_in to4 = {};
-  sockaddr_in6 to6 = {};
-  to4.sin_family = AF_INET;
-  to6.sin6_family = AF_INET6;
-  void* into = v6 ? static_cast<void*>(&to6.sin6_addr) : static_cast<void*>(&to4.sin_addr);
-  if (inet_pton(v6 ? AF_INET6 : AF_INET, address.c_str(), into) != 1) ThrowInvalid(info.Env(), op, "no address");
+  Address to = ToAddress(info.Env(), op, address);
   std::vector<uint8_t> packet(8 + payload.size);
   if (packet.size() > 0xffff) ThrowInvalid(info.Env(), op, "payload is too long");
   const uint16_t head[] = {htons(static_cast<uint16_t>(source)), htons(static_cast<uint16_t>(port)),
                            htons(static_cast<uint16_t>(packet.size())), 0};
   memcpy(packet.data(), head, sizeof(head));
   if (payload.size > 0) memcpy(packet.data() + sizeof(head), payload.data, payload.size);
-  Fd fd(socket(v6 ? AF_INET6 : AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP));
+  const bool v6 = to.bytes.ss_family == AF_INET6;
+  Fd fd(socket(to.bytes.ss_family, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP));
   if (!fd.open()) Throw(info.Env(), errno, "socket");
   int checksum_at = 6;
   if (v6 && setsockopt(fd.get(), IPPROTO_IPV6, IPV6_CHECKSUM, &checksum_at, sizeof(checksum_at)) != 0)
     Throw(info.Env(), errno, "setsockopt", "IPV6_CHECKSUM");
-  const sockaddr* to = v6 ? reinterpret_cast<sockaddr*>(&to6) : reinterpret_cast<sockaddr*>(&to4);
-  ssize_t sent = sendto(fd.get(), packet.data(), packet.size(), 0, to, v6 ? sizeof(to6) : sizeof(to4));
+  ssize_t sent = sendto(fd.get(), packet.data(), packet.size(), 0, to.get(), to.length);
   if (sent < 0) Throw(info.Env(), errno, op);
   return info.Env().Undefined();
 }
@@ -106,6 +206,8 @@ Napi::Value SendRawUdp(const Napi::CallbackInfo& info) {
 
 void DefinePacket(Napi::Env env, Napi::Object exports) {
   exports.Set("openUdpTap", Napi::Function::New<OpenUdpTap>(env, "openUdpTap"));
+  exports.Set("openProbeTap", Napi::Function::New<OpenProbeTap>(env, "openProbeTap"));
+  exports.Set("openRawUdp", Napi::Function::New<OpenRawUdp>(env, "openRawUdp"));
   exports.Set("sendRawUdp", Napi::Function::New<SendRawUdp>(env, "sendRawUdp"));
 }
 

@@ -113,6 +113,11 @@ export class Dataplane implements Disposable {
     return this.#current.loaded
   }
 
+  /** How packets of the tunnel leave; undefined: there is none. */
+  get tunnelWay(): TunnelDevice['way'] {
+    return this.#tunnel.way
+  }
+
   /** everything that was wanted at the start is in place */
   get isReady(): boolean {
     return this.#ready

@@ -30,11 +30,15 @@ const MATTERS = new Set([
   NODE_ADDRESS,
   ...['applied', 'programs', 'read-back', 'frontends', 'backends', 'live'].map(conditionOf),
 ])
+/** Of this node's pages, while its agent asks its peers whether the tunnel's packets arrive. */
+export const PROBES_HEADER = 'netplane-tunnel-probes'
 const JSON_TYPE = 'application/json'
 const NO_SNIFF = { 'x-content-type-options': 'nosniff' }
 
 export class ProxyHealth {
   readonly #options: ProxyHealthOptions
+  /** see {@link PROBES_HEADER} */
+  probes = false
   #lastHealthy: number
   #checks: ReadonlyMap<string, HealthCheck> = new Map()
 
@@ -71,7 +75,7 @@ export class ProxyHealth {
     const now = this.#options.wall()
     if (healthy) this.#lastHealthy = now
     const body = { lastUpdated: stamp(this.#lastHealthy), currentTime: stamp(now), healthy, ...fields }
-    return page(healthy && eligible, body, NO_SNIFF)
+    return page(healthy && eligible, body, { ...NO_SNIFF, ...(this.probes ? { [PROBES_HEADER]: '1' } : {}) })
   }
 
   #servicePage(check: HealthCheck | undefined): Page {

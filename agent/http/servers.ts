@@ -85,6 +85,11 @@ export class HttpServers implements AsyncDisposable {
     this.#setOwn()
   }
 
+  /** The node asks its peers about the tunnel: they learn of it here where the tunnel does not tell. */
+  setProbes(probes: boolean): void {
+    this.#proxy.probes = probes
+  }
+
   setHealthChecks(checks: readonly HealthCheck[]): void {
     this.#servicesWanted = this.#proxy.listeners(checks)
     this.#setServices()

@@ -18,6 +18,8 @@ import { NETLINK_NETFILTER } from '../interfaces/netlink/connection.ts'
 import { NETLINK_ROUTE, type NetlinkTransport } from '../interfaces/netlink/exchange.ts'
 import type { Interfaces } from '../interfaces/table.ts'
 import { countsMemlock, packageObjects, tooOld, unsafeKernel } from '../node/facts.ts'
+import { kernelWire } from '../watch/tunnel/kernel-wire.ts'
+import type { TunnelWire } from '../watch/tunnel/probe.ts'
 import type { AgentOptions } from './options.ts'
 
 const TRACKED = '/proc/sys/net/netfilter/nf_conntrack_count'
@@ -35,6 +37,8 @@ export interface NodeKernel {
   openConnections(): NetlinkTransport | undefined
   generations(of: { readonly pins: Pins; readonly features: Features; readonly interfaces: Interfaces }): Generations
   hooks(of: { readonly pins: Pins; readonly interfaces: Interfaces }): AllHooks
+  /** for packets that ask whether the tunnel's arrive */
+  readonly tunnelWire: TunnelWire
   /** undefined: /proc/sys */
   readonly sysctls?: string
   /** iptables and nft; undefined: this machine's */
@@ -61,6 +65,7 @@ export function ownKernel({ objects = packageObjects() }: Pick<AgentOptions, 'ob
     openConnections: () => (existsSync(TRACKED) ? NetlinkSocket.open({ protocol: NETLINK_NETFILTER }) : undefined),
     generations: (of) => new PinnedGenerations({ ...of, objects, clock: systemClock }),
     hooks: ({ pins, interfaces }) => kernelHooks(pins.links, interfaces),
+    tunnelWire: kernelWire,
   }
 }
 

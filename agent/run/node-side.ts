@@ -11,6 +11,7 @@ import { DatastoreReport } from '../report/datastore.ts'
 import { RuleLimitReport } from '../report/rule-limits.ts'
 import { SyncLatency } from '../report/sync-latency.ts'
 import { watchNodeEvents } from '../watch/node-events.ts'
+import { watchTunnel } from '../watch/tunnel/watch-tunnel.ts'
 import { resyncTimers } from '../watch/resync-timers.ts'
 import type { ClusterSide } from './cluster-side.ts'
 import { setUpDataplane, type DataplaneSetup } from './dataplane-setup.ts'
@@ -68,6 +69,7 @@ export function openNodeSide(of: NodeSideOptions): NodeSide {
       ...{ cuts: () => ruleLimits.endpoints, firewalls: events.firewalls },
     }),
     ...events.tasks,
+    watchTunnel({ node, cluster, dataplane: running.dataplane, wire: kernel.tunnelWire, config, log }),
     ...flowTasks,
     // the next agent must find nothing half done
     (stop) => running.loop.run(pass, stop).then(() => running.dataplane.current.finish()),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** NodePort through the node without the pod: the answer comes, and the pod saw the client itself. Layer: demo. */
 import { hostPort } from '#lib/base/ip.ts'
-import { startCapture } from '../../lab/traffic/capture.ts'
+import { IN_TUNNEL, startCapture } from '../../lab/traffic/capture.ts'
 import { request } from '../../lab/traffic/traffic.ts'
 import { growth } from '../metrics.ts'
 import type { Piece, Row } from '../report.ts'
@@ -12,7 +12,7 @@ const ENTRY = 'node-a'
 
 export async function* nodePort(stage: Stage, family: Family): AsyncGenerator<Piece> {
   const before = await Promise.all(NODES.map((node) => stage.metrics(node)))
-  const capture = await startCapture(stage.lab, { place: 'fabric', device: 'br0', filter: 'udp port 4789' })
+  const capture = await startCapture(stage.lab, { place: 'fabric', device: 'br0', filter: IN_TUNNEL })
   const rows: Row[] = []
   for (const from of ['client', 'far']) {
     for (const proto of ['tcp', 'udp'] as const) {

@@ -6,6 +6,9 @@ import type { Lab } from '../lab.ts'
 import { longer } from '../slowness.ts'
 import { waitFor } from '../wait.ts'
 
+/** In pcap's language: what goes into the tunnel, without that by which agents ask whether it works. */
+export const IN_TUNNEL = 'udp dst port 4789 and (udp[8] = 8 or ip6[48] = 8)'
+
 export interface CaptureOptions {
   /** a place of the lab; "fabric" sees everything between nodes */
   readonly place: string

@@ -63,9 +63,16 @@ export class TunnelDevice implements ReconcileStep {
   /** how we left it; undefined: not yet as it should be */
   #left: Left | undefined
   #said: string | undefined
+  /** 0: packets do not enter by it */
+  #entered = 0
 
   constructor(options: TunnelDeviceOptions) {
     this.#options = options
+  }
+
+  /** How packets of the tunnel leave; undefined: there is none. */
+  get way(): { readonly port: Port; readonly hasChecksums: boolean } | undefined {
+    return this.#port === undefined ? undefined : { port: this.#port, hasChecksums: this.#entered !== 0 }
   }
 
   /** undefined: no node sends us anything in a tunnel. `checksums`: our packets leave by the device */
@@ -129,6 +136,7 @@ export class TunnelDevice implements ReconcileStep {
   #entering(index: number, done: number): Outcome {
     try {
       this.#options.enter(index)
+      this.#entered = index
       return { done, failures: [] }
     } catch (thrown) {
       this.#stale = true
@@ -184,6 +192,7 @@ export class TunnelDevice implements ReconcileStep {
     this.#left = undefined
     // no packet is to be sent to a device that has gone
     if (this.#options.program() !== undefined) this.#options.enter(0)
+    this.#entered = 0
     return device?.kind === 'vxlan' && removeTunnelDevice(this.#options.netlink) ? 1 : 0
   }
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from 'vitest'
-import { parsePort } from '#lib/base/ip.ts'
+import { parseAddr, parsePort } from '#lib/base/ip.ts'
 import { Health } from '#lib/obs/health.ts'
 import type { Page } from '#lib/obs/http.ts'
 import { PageServer } from '#lib/obs/http.ts'
 import type { HealthCheck } from '#agent/compile/desired.ts'
 import { conditionOf } from '#agent/dataplane/reconcile/reconciler.ts'
 import { ANNOUNCED, ProxyHealth } from '#agent/http/proxy-health.ts'
+import { asksToo } from '#agent/watch/tunnel/asks-too.ts'
 
 function setup() {
   const time = { now: Date.UTC(2026, 0, 1) }
@@ -62,6 +63,20 @@ test('the proxy is healthy once it is ready, and after that for a minute of grac
   expect(await status('/livez')).toBe(503)
   health.pass('dataplane.frontends')
   expect(await status('/livez')).toBe(200)
+})
+
+test('another node’s agent learns here, whether the proxy is healthy or not, that this one asks about the tunnel', async () => {
+  const { proxy } = setup()
+  await using server = new PageServer({ host: '127.0.0.1', port: 0, pages: proxy.nodePages, onError: () => undefined })
+  const port = await server.start()
+  const addr = parseAddr('127.0.0.1')
+  const peer = { name: 'a', family: 'IPv4', source: addr, address: addr } as const
+  expect(await asksToo(peer, port)).toBe(false)
+  proxy.probes = true
+  // a page that cost much processor time is told again for a while
+  await expect.poll(() => asksToo(peer, port)).toBe(true)
+  await server[Symbol.asyncDispose]()
+  expect([await asksToo(peer, port), await asksToo(peer, 0)]).toEqual([false, false])
 })
 
 test('the page says when the proxy was last healthy', async () => {

@@ -2,7 +2,7 @@
 /** How services answer at the edge: clients behind a router, errors on the way, what is no service's, backends that
  * go. Root. Layer: test. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startCapture } from '../../../lab/traffic/capture.ts'
+import { IN_TUNNEL, startCapture } from '../../../lab/traffic/capture.ts'
 import { mustRun } from '../../../lab/processes/command.ts'
 import type { Endpoint } from '../../../lab/tools/address.ts'
 import { hostPort } from '#lib/base/ip.ts'
@@ -38,7 +38,7 @@ function entry(node: NodeName, family: Family): Endpoint[] {
  * order. */
 async function wayBack(from: 'client' | 'far', family: Family): Promise<string> {
   const direct = `(src host ${nodeAddress('a', family)} and src port ${NODE_PORT})`
-  const tunnel = `(src host ${nodeAddress('b', family)} and udp dst port 4789)`
+  const tunnel = `(src host ${nodeAddress('b', family)} and ${IN_TUNNEL})`
   const capture = await startCapture(world.lab, { place: 'node/b', device: 'eth0', filter: `${direct} or ${tunnel}` })
   const address = from === 'far' ? FAR[family] : world.client(family)
   for (const to of entry('a', family)) expect(await world.ask(from, to, { count: 8 })).toEqual([`b-1 < ${address}`])

@@ -3,7 +3,7 @@
  * devices. Root. Layer: test. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hostPort } from '#lib/base/ip.ts'
-import { startCapture } from '../../../lab/traffic/capture.ts'
+import { IN_TUNNEL, startCapture } from '../../../lab/traffic/capture.ts'
 import { mustRun } from '../../../lab/processes/command.ts'
 import type { Endpoint } from '../../../lab/tools/address.ts'
 import { concat, udp } from '../../../testkit/packets/packet.ts'
@@ -64,7 +64,7 @@ async function tunnelled(to: PodName, family: Family): Promise<boolean> {
   const capture = await startCapture(world.lab, {
     place: 'node/a',
     device: 'eth0',
-    filter: `udp port 4789 or dst host ${podAddress(to, family)}`,
+    filter: `(${IN_TUNNEL}) or dst host ${podAddress(to, family)}`,
   })
   for (const endpoint of pod(to, family)) await world.ask('a-1', endpoint)
   const lines = await capture.stop(4)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The UDP checksum of the tunnel's packets on the wire, by setting, with real agents. Root. Layer: test. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startCapture } from '../../../lab/traffic/capture.ts'
+import { IN_TUNNEL, startCapture } from '../../../lab/traffic/capture.ts'
 import type { Endpoint } from '../../../lab/tools/address.ts'
 import { FAMILIES, NODE_PORT, nodeAddress, podAddress, POD_PORT, PROTOS, serviceAddress, World, type Family, type Wishes } from './world.ts'
 
@@ -67,9 +67,8 @@ async function allAnswer(): Promise<void> {
 /** What the checksums of the tunnel's packets are worth, each once, while everything is asked. tcpdump calls it a bad
  * one where a packet of IPv6 has none. */
 async function checksums(): Promise<string[]> {
-  const filter = 'port 4789 and udp'
   const captures = await Promise.all(
-    ['node/a', 'node/c'].map((place) => startCapture(world.lab, { place, device: 'eth0', filter, verbose: true })),
+    ['node/a', 'node/c'].map((place) => startCapture(world.lab, { place, device: 'eth0', filter: IN_TUNNEL, verbose: true })),
   )
   await allAnswer()
   const lines = (await Promise.all(captures.map((one) => one.stop(20)))).flat().filter((line) => line.includes('VXLAN'))

@@ -2,7 +2,7 @@
 /** Nodes as administrators make them: jumbo frames, a bridge that has the node's address, reverse path filtering for
  * all. Root. Layer: test. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startCapture } from '../../../lab/traffic/capture.ts'
+import { IN_TUNNEL, startCapture } from '../../../lab/traffic/capture.ts'
 import type { Endpoint } from '../../../lab/tools/address.ts'
 import { answersToLastFirst, toNodePort } from './last-first.ts'
 import { FAMILIES, gateway, NODES, NODE_PORT, nodeAddress, PROTOS, serviceAddress, World, type Family, type Wishes } from './world.ts'
@@ -82,7 +82,7 @@ test('jumbo frames: nearly nine thousand bytes in one piece, through the tunnel 
     const most = 9000 - (family === 4 ? 50 + 28 : 70 + 48)
     for (const to of everywhere(family).filter(({ address, proto }) => address === nodeAddress('a', family) && proto === 'udp')) {
       await expect.poll(() => answered('far', to), SOON).toEqual(['b-1'])
-      const capture = await startCapture(world.lab, { place: 'node/b', device: 'eth0', filter: `udp port 4789 and greater ${most}` })
+      const capture = await startCapture(world.lab, { place: 'node/b', device: 'eth0', filter: `${IN_TUNNEL} and greater ${most}` })
       await expect.poll(() => world.ask('far', to, { count: 2, payload: most, timeoutMs: 2000 }), SOON).toHaveLength(1)
       expect((await capture.stop(2)).filter((line) => line.includes('VXLAN')).length, `IPv${family}`).toBeGreaterThanOrEqual(1)
       expect(await world.ask('far', to, { count: 2, payload: most, timeoutMs: 2000 })).toEqual([expect.stringMatching(/^b-1 </)])

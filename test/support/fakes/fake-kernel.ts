@@ -7,6 +7,7 @@ import type { AllHooks } from '#agent/dataplane/attach/kernel-hooks.ts'
 import type { Features } from '#agent/dataplane/programs/kernel-features.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
 import type { NodeKernel } from '#agent/run/node-kernel.ts'
+import type { TunnelWire } from '#agent/watch/tunnel/probe.ts'
 import { FakeClock } from './fake-clock.ts'
 import { FakeGenerations } from './fake-generations.ts'
 import { FakeHooks } from './fake-hooks.ts'
@@ -58,6 +59,12 @@ export class FakeKernel implements NodeKernel {
       local: () => this.#interfaces?.local() ?? [],
     }
     this.programs = new FakeGenerations({ interfaces, clock: new FakeClock() })
+  }
+
+  /** on which nothing comes in, and nothing leaves */
+  readonly tunnelWire: TunnelWire = {
+    listen: () => ({ packets: () => [], [Symbol.dispose]: () => undefined }),
+    open: () => ({ mtu: 1500, send: () => undefined, [Symbol.dispose]: () => undefined }),
   }
 
   readonly run = (command: readonly string[]): Promise<string> => {

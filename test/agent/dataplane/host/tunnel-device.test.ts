@@ -265,11 +265,11 @@ describe('by setting our packets leave by the device', () => {
   ]
 
   test('they do as long as the setting is on and the device is there', () => {
-    expect([want(PORT), entered]).toEqual([[], 0])
-    expect([want(PORT, true), entered]).toEqual([[], INDEX])
+    expect([want(PORT), entered, device.way]).toEqual([[], 0, { port: PORT, hasChecksums: false }])
+    expect([want(PORT, true), entered, device.way]).toEqual([[], INDEX, { port: PORT, hasChecksums: true }])
     expect([want(PORT), entered]).toEqual([[], 0])
     want(PORT, true)
-    expect([want(undefined, true), entered]).toEqual([[], 0])
+    expect([want(undefined, true), entered, device.way]).toEqual([[], 0, undefined])
   })
 
   test('they do not before the device is up', () => {
@@ -284,6 +284,7 @@ describe('by setting our packets leave by the device', () => {
     want(PORT, true)
     kernel.others = [other(4789, 'vx')]
     expect([settle(), entered, device.pending()]).toEqual([refusal('vx has it'), 0, true])
+    expect(device.way).toEqual({ port: PORT, hasChecksums: false })
     kernel.others = []
     device.tryAgain()
     expect([settle(), entered]).toEqual([[], INDEX])

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The task that asks this node's peers whether the tunnel's packets arrive. Layer: agent. */
+import type { Task } from '#lib/base/async/task-group.ts'
+import { systemClock } from '#lib/base/clock.ts'
+import type { Snapshot } from '#lib/model/snapshot.ts'
+import type { Log } from '#lib/obs/log.ts'
+import type { Config } from '../../config/config.ts'
+import type { ClusterSide } from '../../run/cluster-side.ts'
+import type { DataplaneSetup } from '../../run/dataplane-setup.ts'
+import { asksToo } from './asks-too.ts'
+import { TunnelProbe, type TunnelWire } from './probe.ts'
+
+export interface WatchTunnelOptions {
+  /** this node's name */
+  readonly node: string
+  readonly cluster: Pick<ClusterSide, 'health' | 'http' | 'store'>
+  readonly dataplane: Pick<DataplaneSetup['dataplane'], 'isReady' | 'tunnelWay'>
+  readonly wire: TunnelWire
+  readonly config: () => Config
+  readonly log: Log
+}
+
+/** Rules of the host are asked about what agents ask each other, and not about the tunnel's own packets: such a node
+ * would report its rules as a loss of the network. */
+export function hasHostRules({ hostEndpoints }: Pick<Snapshot, 'hostEndpoints'>, node: string): boolean {
+  return [...hostEndpoints.values()].some((endpoint) => endpoint.node === node)
+}
+
+export function watchTunnel({ node, cluster, dataplane, wire, config, log }: WatchTunnelOptions): Task {
+  const { health, http, store } = cluster
+  const probe = new TunnelProbe({
+    ...{ clock: systemClock, log, health, wire, node },
+    way: () => (dataplane.isReady && !hasHostRules(store.snapshot, node) ? dataplane.tunnelWay : undefined),
+    nodes: () => store.snapshot.nodes,
+    asksToo: (peer) => asksToo(peer, config().proxyHealthPort),
+    onAsking: (asks) => {
+      http.setProbes(asks)
+    },
+    random: () => Math.random(),
+  })
+  return (stop) => probe.run(stop)
+}
