@@ -2,7 +2,7 @@
 /** Objects, as deploy/ has them, in an API server. Layer: test. */
 import type { ApiClient } from '#lib/api/client.ts'
 import { isRefused } from '#lib/api/errors.ts'
-import { asApiObject } from '#lib/api/resource.ts'
+import { asApiObject, type Collection } from '#lib/api/resource.ts'
 import { isObject } from '#lib/base/object.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { isDefinition, manifest } from '../../testkit/kubernetes/manifest.ts'
@@ -35,7 +35,12 @@ export async function define(client: ApiClient, ...kinds: readonly string[]): Pr
     const definition = all.find(({ spec }) => isObject(spec) && isObject(spec['names']) && spec['names']['kind'] === kind)
     if (definition === undefined) throw new Error(`deploy/ does not define ${kind}`)
     await put(client, definition)
-    const served = () => client.list({ apiVersion: 'netplane.io/v3', kind }).catch(() => undefined)
-    if ((await waitFor(served, SERVED)) === undefined) throw new Error(`${kind} is not served in time`)
+    await untilServed(client, { apiVersion: 'netplane.io/v3', kind })
   }
+}
+
+/** A kind answers "not found" for a moment after its definition was made. */
+export async function untilServed(client: ApiClient, collection: Collection): Promise<void> {
+  const served = (): Promise<unknown> => client.list(collection).catch(() => undefined)
+  if ((await waitFor(served, SERVED)) === undefined) throw new Error(`${collection.kind} is not served in time`)
 }

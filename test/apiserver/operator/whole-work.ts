@@ -17,7 +17,7 @@ import { MARK, markText } from '#operator/switch/mark.ts'
 import { PLATFORM_NETWORK, STOP_LABEL, STOP_VALUE } from '#operator/switch/proxy-found.ts'
 import { at, listAt, numberAt, textAt } from '../../../lab/raw.ts'
 import { waitFor } from '../../../lab/wait.ts'
-import { put } from '../definitions.ts'
+import { put, untilServed } from '../definitions.ts'
 import { found as foundIn } from '../objects.ts'
 import { HANG_MS } from '../../../testkit/base/hang.ts'
 
@@ -92,9 +92,11 @@ export async function prepare(admin: ApiClient): Promise<void> {
   ])
     await gone(named)
   const all = async (kinds: readonly Pick<Named, 'apiVersion' | 'kind'>[], options = {}): Promise<void> => {
-    for (const { apiVersion, kind } of kinds)
+    for (const { apiVersion, kind } of kinds) {
+      await untilServed(admin, { apiVersion, kind })
       for (const { metadata } of await admin.list({ apiVersion, kind }, options))
         await gone({ apiVersion, kind, namespace: metadata.namespace, name: metadata.name })
+    }
   }
   await all([...leftovers(), COPY, configMap('')], { labelSelector: `${MANAGED_BY}=${FIELD_MANAGER}` })
   await all([NETWORK, { apiVersion: 'netplane.io/v3', kind: 'IPPool' }, { apiVersion: 'v1', kind: 'Event' }])
