@@ -22,6 +22,12 @@ namespace {
 constexpr int kIgnoreOutgoing = 23;
 constexpr int kBufferBytes = 1 << 20;
 
+template <size_t N>
+bool SetFilter(int fd, sock_filter (&code)[N]) {
+  sock_fprog program = {N, code};
+  return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0;
+}
+
 sock_filter Load(uint16_t size, uint32_t at) { return BPF_STMT(static_cast<uint16_t>(BPF_LD | size | BPF_ABS), at); }
 sock_filter Equal(uint32_t value, uint8_t yes, uint8_t no) {
   return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, yes, no);
@@ -49,26 +55,38 @@ bool Filter(int fd, uint16_t port) {
       BPF_STMT(BPF_RET | BPF_K, 0),
       BPF_STMT(BPF_RET | BPF_K, 0xffff),
   };
-  sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
-  return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0;
+  return SetFilter(fd, code);
 }
 
-// Without a protocol it hears nothing until the filter is there.
-Napi::Value OpenUdpTap(const Napi::CallbackInfo& info) {
-  const char* op = "socket";
-  int port = ToInt(info[0], op, "port");
-  if (port < 1 || port > 0xffff) ThrowInvalid(info.Env(), op, "port must be 1..65535");
+uint16_t ToPort(const Napi::CallbackInfo& info) {
+  int port = ToInt(info[0], "socket", "port");
+  if (port < 1 || port > 0xffff) ThrowInvalid(info.Env(), "socket", "port must be 1..65535");
+  return static_cast<uint16_t>(port);
+}
+
+// Without a protocol it hears nothing until BindTap gives it one.
+Fd OpenTap(Napi::Env env) {
   Fd fd(socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.open()) Throw(info.Env(), errno, op);
-  if (!Filter(fd.get(), static_cast<uint16_t>(port))) Throw(info.Env(), errno, "setsockopt", "SO_ATTACH_FILTER");
+  if (!fd.open()) Throw(env, errno, "socket");
+  return fd;
+}
+
+Napi::Value BindTap(Napi::Env env, Fd& fd, uint16_t protocol) {
+  sockaddr_ll all = {};
+  all.sll_family = AF_PACKET;
+  all.sll_protocol = htons(protocol);
+  if (bind(fd.get(), reinterpret_cast<sockaddr*>(&all), sizeof(all)) != 0) Throw(env, errno, "bind");
+  return Napi::Number::New(env, fd.Release());
+}
+
+Napi::Value OpenUdpTap(const Napi::CallbackInfo& info) {
+  const uint16_t port = ToPort(info);
+  Fd fd = OpenTap(info.Env());
+  if (!Filter(fd.get(), port)) Throw(info.Env(), errno, "setsockopt", "SO_ATTACH_FILTER");
   int on = 1;
   setsockopt(fd.get(), SOL_PACKET, kIgnoreOutgoing, &on, sizeof(on));
   setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &kBufferBytes, sizeof(kBufferBytes));
-  sockaddr_ll all = {};
-  all.sll_family = AF_PACKET;
-  all.sll_protocol = htons(ETH_P_ALL);
-  if (bind(fd.get(), reinterpret_cast<sockaddr*>(&all), sizeof(all)) != 0) Throw(info.Env(), errno, "bind");
-  return Napi::Number::New(info.Env(), fd.Release());
+  return BindTap(info.Env(), fd, ETH_P_ALL);
 }
 
 // The VXLAN flags of what agents ask each other with, as their probe-packet.ts has them, and how much of it is read.
@@ -101,9 +119,7 @@ bool ProbeFilter(int fd, bool v6, uint16_t port) {
       BPF_STMT(BPF_RET | BPF_K, 0),
       BPF_STMT(BPF_RET | BPF_K, kProbeBytes),
   };
-  const auto length = [](const auto& code) { return static_cast<unsigned short>(sizeof(code) / sizeof(code[0])); };
-  sock_fprog program = {v6 ? length(v6_code) : length(v4_code), v6 ? v6_code : v4_code};
-  return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0;
+  return v6 ? SetFilter(fd, v6_code) : SetFilter(fd, v4_code);
 }
 
 bool IsV6(const Napi::CallbackInfo& info, const char* op, const std::string& family) {
@@ -111,21 +127,13 @@ bool IsV6(const Napi::CallbackInfo& info, const char* op, const std::string& fam
   return family == "IPv6";
 }
 
-// Of one protocol, it hears what programs of tc have left to the kernel: other packets do not pay for it.
+// A tap of one protocol hears the packets that programs of tc leave to the kernel. Other packets do not pay for it.
 Napi::Value OpenProbeTap(const Napi::CallbackInfo& info) {
-  const char* op = "socket";
-  int port = ToInt(info[0], op, "port");
-  const bool v6 = IsV6(info, op, ToText(info[1], op, "family"));
-  if (port < 1 || port > 0xffff) ThrowInvalid(info.Env(), op, "port must be 1..65535");
-  Fd fd(socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.open()) Throw(info.Env(), errno, op);
-  if (!ProbeFilter(fd.get(), v6, static_cast<uint16_t>(port)))
-    Throw(info.Env(), errno, "setsockopt", "SO_ATTACH_FILTER");
-  sockaddr_ll all = {};
-  all.sll_family = AF_PACKET;
-  all.sll_protocol = htons(v6 ? ETH_P_IPV6 : ETH_P_IP);
-  if (bind(fd.get(), reinterpret_cast<sockaddr*>(&all), sizeof(all)) != 0) Throw(info.Env(), errno, "bind");
-  return Napi::Number::New(info.Env(), fd.Release());
+  const uint16_t port = ToPort(info);
+  const bool v6 = IsV6(info, "socket", ToText(info[1], "socket", "family"));
+  Fd fd = OpenTap(info.Env());
+  if (!ProbeFilter(fd.get(), v6, port)) Throw(info.Env(), errno, "setsockopt", "SO_ATTACH_FILTER");
+  return BindTap(info.Env(), fd, v6 ? ETH_P_IPV6 : ETH_P_IP);
 }
 
 struct Address {
@@ -145,11 +153,10 @@ Address ToAddress(Napi::Env env, const char* op, const std::string& text) {
   return to;
 }
 
-// It is for sending alone, and is to get none of the peer's UDP.
+// The socket only sends: the kernel would give it every UDP packet of the peer.
 bool HearNothing(int fd) {
   sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
-  sock_fprog program = {1, code};
-  return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0;
+  return SetFilter(fd, code);
 }
 
 // What is written has its UDP header. While it is open the kernel learns from routers how narrow the path is.

@@ -6,6 +6,7 @@ import { compareText } from '#lib/base/order.ts'
 import { nodeAddress, podRanges } from '#lib/model/node.ts'
 import { interfaceOf, isOurs } from '#lib/model/pod.ts'
 import type { Pod } from '#lib/model/pod.ts'
+import { hasHostEndpoint } from '#lib/model/policy.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { Snapshot } from '#lib/model/snapshot.ts'
 import { isLocalWorkload } from './addresses.ts'
@@ -95,7 +96,7 @@ function hasPods({ snapshot, pools, node }: NodeInput, v4: boolean): boolean {
 
 /** Programs that have nothing to ask do not ask. */
 function policyKnobs({ snapshot, node }: NodeInput): Pick<Knobs, 'hostPolicy' | 'untracked' | 'clusterPolicy'> {
-  const hostPolicy = [...snapshot.hostEndpoints.values()].some((endpoint) => endpoint.node === node)
+  const hostPolicy = hasHostEndpoint(snapshot.hostEndpoints.values(), node)
   const policies = [...snapshot.policies.values()]
   return {
     hostPolicy,

@@ -10,7 +10,7 @@ const WHY =
   'no policy of type Egress selects it, and no profile of it has rules for what leaves: but for failsafe ports and answers ' +
   'the node sends nothing, not even the kubelet’s probes of its own pods'
 
-/** By ref. The first wildcard of the node is what its own processes are under. */
+/** By ref. The first wildcard of the node applies to its own processes. */
 export function silentNodes(world: PolicyWorld, node: string): ReadonlyMap<string, string> {
   const wildcards = [...world.hostEndpoints.values()].filter((one) => one.node === node && one.interfaceName === WILDCARD)
   const [endpoint] = wildcards.sort((a, b) => compareText(a.name, b.name))

@@ -217,3 +217,8 @@ export interface HostEndpoint {
   readonly profiles: readonly string[]
   readonly ports: readonly NamedPort[]
 }
+
+/** Whether the node has a HostEndpoint, so that programs ask rules about what it sends and receives itself. */
+export function hasHostEndpoint(endpoints: Iterable<HostEndpoint>, node: string): boolean {
+  return [...endpoints].some((endpoint) => endpoint.node === node)
+}

@@ -43,14 +43,14 @@ export interface OlderConnectionsOptions {
   readonly open: () => NetlinkTransport | undefined
   /** addresses of this node's pods */
   readonly pods: () => Iterable<Addr>
-  /** undefined while there is none */
+  /** undefined while no programs are loaded */
   readonly table: () => OlderTable | undefined
   /** what is wanted is known, and in place */
   readonly serves: () => boolean
 }
 
 const TICK_MS = 1000
-/** A look ends then, with what it has found so far. */
+/** A look ends after this time, and keeps what it has found. */
 const PATIENCE_MS = 5000
 /** entries at once */
 const ROOM = 1024

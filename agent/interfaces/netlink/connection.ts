@@ -29,7 +29,7 @@ const SOURCES = [1, 3]
 const TCP = 6
 /** established, and closed by one end or both but for the last acknowledgement */
 const OPEN_STATES = [3, 4, 5]
-/** Segments out of the window are let through. The kernel says so of a connection whose SYN it has not seen. */
+/** The kernel does not check windows. It sets this flag where it has not seen the SYN of a connection. */
 const BE_LIBERAL = 0x8
 
 export interface Tuple {
@@ -39,7 +39,7 @@ export interface Tuple {
   readonly dport: number
 }
 
-/** A TCP connection whose SYN the kernel has seen, and packets of both ends. */
+/** A TCP connection. The kernel has seen its SYN, and packets of both ends. */
 export interface OpenConnection {
   /** packets of the end that opened it, before any translation */
   readonly sent: Tuple

@@ -4,11 +4,12 @@
  * Packets are seen as they come in, as programs see them: what has the port, or a firewall behind it, hides none. They
  * are sent as tunnels send, without a socket of UDP: where Netplane runs, no process may send to that port. All nodes
  * do this at about the same time. */
-import { closeSync, readFileSync, readSync } from 'node:fs'
+import { closeSync, readFileSync } from 'node:fs'
 import { openUdpTap, sendRawUdp } from '#native'
 import { systemClock } from '#lib/base/clock.ts'
 import { errorCode, errorText } from '#lib/base/errors.ts'
 import { finding, type Finding } from '#lib/preflight/findings.ts'
+import { packetsOf } from '../../interfaces/tap.ts'
 import type { PreflightOptions } from '../options.ts'
 import type { Probed } from '../probed.ts'
 import { decodePacket } from './hello.ts'
@@ -20,8 +21,6 @@ import { talkOf, type Outgoing, type Talk } from './talk.ts'
 const LINGER_MS = 1000
 const REPEAT_MS = 250
 const LOOK_MS = 10
-/** A packet of ours has 88 bytes with IPv6's header; of others the beginning is enough to pass over them. */
-const PACKET_BYTES = 256
 /** Of those that the kernel gives to no program by itself. */
 const SOURCE_PORT = 61_001
 
@@ -87,18 +86,4 @@ const NEVER = new AbortController().signal
 /** What a firewall says of what leaves. */
 function sendReason(error: unknown): string {
   return errorCode(error) === 'EPERM' ? 'a firewall of this node drops it (EPERM)' : errorText(error)
-}
-
-/** All that are there. */
-function* packetsOf(tap: number): Generator<Buffer> {
-  const buffer = Buffer.alloc(PACKET_BYTES)
-  for (;;) {
-    try {
-      yield buffer.subarray(0, readSync(tap, buffer))
-    } catch (thrown) {
-      if (errorCode(thrown) === 'EAGAIN') return
-      // a device went down
-      if (errorCode(thrown) !== 'ENETDOWN') throw thrown
-    }
-  }
 }

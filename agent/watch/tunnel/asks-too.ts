@@ -7,7 +7,7 @@ import type { Peer } from './peers.ts'
 
 const ANSWER_MS = 2000
 
-/** `port`: of the pages that load balancers ask, as kube-proxy has them; 0: there is none. */
+/** `port`: where the peer serves `/livez` (bpfKubeProxyHealthzPort); 0: nowhere. */
 export function asksToo({ address }: Peer, port: number): Promise<boolean> {
   if (port === 0) return Promise.resolve(false)
   return new Promise((resolve) => {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What of a peer's probes arrives, and what it says of ours. Layer: agent (pure).
  *
- * A small one counts as lost only in rounds of which another kind was heard: so a peer that is down, has no agent or
- * has an older one loses nothing. A large one counts only where the small one like it was heard. */
+ * A small probe counts as lost only in a round in which another kind arrived. So a peer loses nothing that is down, has
+ * no agent, or has an older one. A large probe counts as lost only in a round in which the small one without a forced
+ * checksum arrived. */
 import { KINDS, type Kind, type Probe } from './probe-packet.ts'
 
 /** In a row. */

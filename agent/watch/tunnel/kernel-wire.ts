@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Packets of probes by this node's kernel. They leave as the tunnel's do: without a socket of UDP, unasked by rules of
- * the host, and seen before firewalls at the other end. Layer: agent. */
-import { closeSync, readSync, writeSync } from 'node:fs'
+/** Sends probes and hears them by this node's kernel. As the tunnel's packets do, they leave without a UDP socket, and
+ * the other end sees them before its firewall does. Layer: agent. */
+import { closeSync, writeSync } from 'node:fs'
 import { openProbeTap, openRawUdp } from '#native'
-import { errorCode } from '#lib/base/errors.ts'
 import { formatAddr } from '#lib/base/ip.ts'
+import { packetsOf } from '../../interfaces/tap.ts'
 import type { TunnelWire } from './probe.ts'
-
-const PACKET_BYTES = 256
 
 export const kernelWire: TunnelWire = {
   listen: (port, family) => {
@@ -31,18 +29,4 @@ export const kernelWire: TunnelWire = {
       },
     }
   },
-}
-
-/** All that are there. */
-function* packetsOf(fd: number): Generator<Buffer> {
-  const buffer = Buffer.alloc(PACKET_BYTES)
-  for (;;) {
-    try {
-      yield buffer.subarray(0, readSync(fd, buffer))
-    } catch (thrown) {
-      if (errorCode(thrown) === 'EAGAIN') return
-      // a device went down
-      if (errorCode(thrown) !== 'ENETDOWN') throw thrown
-    }
-  }
 }

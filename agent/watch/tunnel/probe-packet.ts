@@ -105,7 +105,7 @@ function bitsOf(kinds: readonly Kind[]): number {
   return kinds.reduce((bits, kind) => bits | (1 << KINDS.indexOf(kind)), 0)
 }
 
-/** UDP's, over the packet and its pseudo header; 0 is none, and is said otherwise. */
+/** UDP's checksum over the packet and its pseudo header. 0xffff stands for 0, which means that there is none. */
 function checksum(packet: Buffer, { source, address }: Ends): number {
   const from = isV4(address) ? 12 : 0
   const whole = Buffer.concat([addrBytes(source).subarray(from), addrBytes(address).subarray(from), packet])

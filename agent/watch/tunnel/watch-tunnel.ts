@@ -2,6 +2,7 @@
 /** The task that asks this node's peers whether the tunnel's packets arrive. Layer: agent. */
 import type { Task } from '#lib/base/async/task-group.ts'
 import { systemClock } from '#lib/base/clock.ts'
+import { hasHostEndpoint } from '#lib/model/policy.ts'
 import type { Snapshot } from '#lib/model/snapshot.ts'
 import type { Log } from '#lib/obs/log.ts'
 import type { Config } from '../../config/config.ts'
@@ -20,17 +21,21 @@ export interface WatchTunnelOptions {
   readonly log: Log
 }
 
-/** Rules of the host are asked about what agents ask each other, and not about the tunnel's own packets: such a node
- * would report its rules as a loss of the network. */
-export function hasHostRules({ hostEndpoints }: Pick<Snapshot, 'hostEndpoints'>, node: string): boolean {
-  return [...hostEndpoints.values()].some((endpoint) => endpoint.node === node)
+/** How probes leave; undefined: none may. Host rules apply to probes, but not to the tunnel's own packets. On a node
+ * with a HostEndpoint a denied probe would look like a loss. */
+export function probeWay(
+  { isReady, tunnelWay }: WatchTunnelOptions['dataplane'],
+  { hostEndpoints }: Pick<Snapshot, 'hostEndpoints'>,
+  node: string,
+): WatchTunnelOptions['dataplane']['tunnelWay'] {
+  return isReady && !hasHostEndpoint(hostEndpoints.values(), node) ? tunnelWay : undefined
 }
 
 export function watchTunnel({ node, cluster, dataplane, wire, config, log }: WatchTunnelOptions): Task {
   const { health, http, store } = cluster
   const probe = new TunnelProbe({
     ...{ clock: systemClock, log, health, wire, node },
-    way: () => (dataplane.isReady && !hasHostRules(store.snapshot, node) ? dataplane.tunnelWay : undefined),
+    way: () => probeWay(dataplane, store.snapshot, node),
     nodes: () => store.snapshot.nodes,
     asksToo: (peer) => asksToo(peer, config().proxyHealthPort),
     onAsking: (asks) => {

@@ -153,7 +153,7 @@ export function elements(raw: Raw, key: string): readonly unknown[] {
   return values
 }
 
-/** Every element, or nothing at all. The shared empty list when there is none. */
+/** Reads every element, or throws. Returns the shared empty list for an empty one. */
 export function each<T>(raw: Raw, key: string, read: (value: unknown) => T): readonly T[] {
   const values = elements(raw, key)
   // map makes a list of exactly this length; pushing would leave a third of it empty

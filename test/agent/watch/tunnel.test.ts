@@ -9,7 +9,7 @@ import { peersOf } from '#agent/watch/tunnel/peers.ts'
 import { decodeProbe, encodeProbe, KINDS, type Kind, type Probe } from '#agent/watch/tunnel/probe-packet.ts'
 import { hear, lostOf, missesOf, type Heard } from '#agent/watch/tunnel/judge.ts'
 import { TUNNEL_ARRIVES, TunnelProbe, type TunnelWire } from '#agent/watch/tunnel/probe.ts'
-import { hasHostRules } from '#agent/watch/tunnel/watch-tunnel.ts'
+import { probeWay } from '#agent/watch/tunnel/watch-tunnel.ts'
 import { snapshotOf, v3 } from '../../support/build.ts'
 import { FakeClock } from '../../support/fakes/fake-clock.ts'
 import { ListLog } from '../../support/fakes/list-log.ts'
@@ -150,7 +150,7 @@ describe('judgement', () => {
     expect(misses(SMALL, SMALL, SMALL, SMALL, ['large'])).toEqual([])
   })
 
-  test('rounds of which nothing was heard say nothing', () => {
+  test('a round without any probe changes no count', () => {
     expect(misses(KINDS, [], [], [], [], KINDS)).toEqual([])
     expect(misses(SUMMED, [], SUMMED, [], SUMMED)).toEqual([])
   })
@@ -279,7 +279,7 @@ describe('agents on one network', () => {
     expect(log?.of('tunnel.loss-over')).toEqual([expect.objectContaining({ peer: 'b', family: 'IPv4', lost: 'unsummed' })])
   })
 
-  test('a loss in one direction is told at both ends', async () => {
+  test('both ends report a loss in one direction', async () => {
     const net = new Net(2)
     net.loses = (from, packet) => from === 'a' && packet.length > 1400
     await net.pass(60)
@@ -287,7 +287,7 @@ describe('agents on one network', () => {
     expect(net.said('b')).toContain('from node a over IPv4: large packets of the tunnel (1500 bytes) are lost')
   })
 
-  test('all is lost only of a peer whose agent asks', async () => {
+  test('a silent peer has lost all only if its agent sends probes', async () => {
     const net = new Net(3)
     net.loses = (from) => from === 'a'
     net.up.delete('c')
@@ -330,7 +330,10 @@ describe('agents on one network', () => {
   })
 })
 
-test('a node with a host endpoint asks nobody', () => {
+test('a node sends probes when it is ready, has a tunnel, and has no HostEndpoint', () => {
+  const tunnelWay = { port: PORT, hasChecksums: false }
   const world = snapshotOf([v3('HostEndpoint', 'h', { node: 'a', interfaceName: 'eth0' })])
-  expect(['a', 'b'].map((node) => hasHostRules(world, node))).toEqual([true, false])
+  expect(probeWay({ isReady: true, tunnelWay }, world, 'b')).toBe(tunnelWay)
+  expect(probeWay({ isReady: true, tunnelWay }, world, 'a')).toBeUndefined()
+  expect(probeWay({ isReady: false, tunnelWay }, world, 'b')).toBeUndefined()
 })

@@ -9,7 +9,6 @@ import { ifindexOf, type BpfProgram } from '#native'
 import { ADDR_SELF, FAILSAFE_IN, FAILSAFE_OUT, FAILSAFE_PORTS, FAILSAFE_V6, HOST_REAL } from '#lib/base/bpf-constants.ts'
 import { ANY_V4, ANY_V6, parseAddr } from '#lib/base/ip.ts'
 import { isObject } from '#lib/base/object.ts'
-import { NO_SET } from '#agent/compile/policy/tables.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import type { HostSets } from '#agent/maps/shapes.ts'
 import { addrInfo } from '../../../testkit/packets/addr-info.ts'
@@ -17,20 +16,10 @@ import { loadObject, program, sharedMaps, TestMap, type Loaded } from '../../../
 import { tcp, udp, type TcpOptions } from '../../../testkit/packets/packet.ts'
 import { connection } from '../connection.ts'
 import { kernelFacts } from '../kernel-facts.ts'
+import { CLOSED, NO_RULES } from './host-sets.ts'
 import { setUpNamespace, testCfg } from '../../../testkit/packets/runner.ts'
 import { at, families, type Family } from '../../../testkit/packets/cluster.ts'
 
-/** A set without rows denies everything. */
-const CLOSED = '00000000000000cc'
-const NOTHING: HostSets = {
-  untracked_ingress: NO_SET,
-  untracked_egress: NO_SET,
-  early_ingress: NO_SET,
-  forward_ingress: NO_SET,
-  forward_egress: NO_SET,
-  normal_ingress: NO_SET,
-  normal_egress: NO_SET,
-}
 /** of the node, and of others for the node */
 const [OWN, OTHERS, OTHERS_TOO] = [22, 6443, 2379]
 const CLOSED_PORT = 8080
@@ -93,7 +82,7 @@ function fillFailsafes(host: Loaded): void {
 
 /** Test runs happen on the loopback device. */
 function closed(sets: Partial<HostSets>): void {
-  maps.hosts?.set({ ifindex: ifindexOf('lo'), view: HOST_REAL }, { ...NOTHING, ...sets })
+  maps.hosts?.set({ ifindex: ifindexOf('lo'), view: HOST_REAL }, { ...NO_RULES, ...sets })
 }
 
 async function passes(through: Through, packet: Uint8Array): Promise<boolean> {

@@ -5,7 +5,6 @@ import { execFileSync } from 'node:child_process'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { BpfProgram, ifindexOf, tcAttach, tcCreateHook, tcDetach, type TcFilter } from '#native'
 import { HOST_REAL } from '#lib/base/bpf-constants.ts'
-import { NO_SET } from '#agent/compile/policy/tables.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import type { HostSets } from '#agent/maps/shapes.ts'
 import { ASKED, DECIDED, TRANSLATED, devices, families, neighbourMac, type Family } from '../../../testkit/packets/cluster.ts'
@@ -13,18 +12,9 @@ import { fill, openMaps } from '../../../testkit/packets/case-maps.ts'
 import { loadObject, program, TestMap, type Loaded } from '../../../testkit/packets/objects.ts'
 import { setUpNamespace, testCfg } from '../../../testkit/packets/runner.ts'
 import { kernelFacts } from '../kernel-facts.ts'
+import { CLOSED, NO_RULES } from './host-sets.ts'
 
-/** A set without rows denies everything. */
-const CLOSED = '00000000000000cc'
-const NOTHING_LEAVES: HostSets = {
-  untracked_ingress: NO_SET,
-  untracked_egress: NO_SET,
-  early_ingress: NO_SET,
-  forward_ingress: NO_SET,
-  forward_egress: NO_SET,
-  normal_ingress: NO_SET,
-  normal_egress: CLOSED,
-}
+const NOTHING_LEAVES: HostSets = { ...NO_RULES, normal_egress: CLOSED }
 const OUTSIDE = 'nplk-outside'
 const OF_OTHERS = 0x00f0
 const MARKS = [0, OF_OTHERS, DECIDED, TRANSLATED, ASKED, DECIDED | TRANSLATED | ASKED | OF_OTHERS]

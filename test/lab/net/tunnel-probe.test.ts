@@ -59,12 +59,12 @@ function both(nodes: readonly NodeName[], what: string, direction = 'to and from
 
 const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
-test('a network that loses nothing is no condition', async () => {
+test('the condition holds in a network that loses nothing', async () => {
   await wait(ROUNDS_MS)
   expect(await all((text) => text)).toEqual(['', '', ''])
 })
 
-test('packets without a checksum that a network drops are told on both sides, until they have one', { timeout: 250_000 }, async () => {
+test('both sides report that a network drops packets without a checksum, until they have one', { timeout: 250_000 }, async () => {
   await lose('udp checksum 0')
   const what = 'packets of the tunnel without a UDP checksum'
   await expect.poll(() => all(losses), SOON).toEqual([both(['c'], what), both(['c'], what), both(['a', 'b'], what)])
@@ -73,7 +73,7 @@ test('packets without a checksum that a network drops are told on both sides, un
   await expect.poll(() => all((text) => text), SOON).toEqual(['', '', ''])
 })
 
-test('a network that drops large packets in silence is told so, with their size', { timeout: 200_000 }, async () => {
+test('nodes report a network that drops large packets in silence, with their size', { timeout: 200_000 }, async () => {
   await lose('meta length > 1400')
   const what = 'large packets of the tunnel (1500 bytes)'
   await expect.poll(() => all(losses), SOON).toEqual([both(['c'], what), both(['c'], what), both(['a', 'b'], what)])
@@ -81,7 +81,7 @@ test('a network that drops large packets in silence is told so, with their size'
   await expect.poll(() => all((text) => text), SOON).toEqual(['', '', ''])
 })
 
-test('all packets that are lost one way are told on both sides, while the agent at the other end runs', { timeout: 200_000 }, async () => {
+test('both sides report that all packets are lost one way, while the agent at the other end runs', { timeout: 200_000 }, async () => {
   await lose('', ['daddr'])
   const what = 'all packets of the tunnel'
   await expect.poll(() => all(losses), SOON).toEqual([both(['c'], what, 'to'), both(['c'], what, 'to'), both(['a', 'b'], what, 'from')])

@@ -395,7 +395,7 @@ test.each([
   expect(new Set(asked)).toEqual(new Set(['127.0.0.1']))
 })
 
-test('a list of which the same page follows ends, and the source reports it', async () => {
+test('the source gives up a list whose pages repeat, and reports it', async () => {
   fake.fault = ({ path, query }, response) => {
     if (path !== SERVICES || query.has('watch')) return false
     json(response, 200, { metadata: { resourceVersion: '100', continue: 'more' }, items: [] })
@@ -406,7 +406,7 @@ test('a list of which the same page follows ends, and the source reports it', as
   expect(source.unavailable).toMatch(/list of Service: its pages do not end/)
 })
 
-test('a list of more pages than there can be objects ends with an error', { timeout: 120_000 }, async () => {
+test('the client gives up a list after 4000 pages', { timeout: 120_000 }, async () => {
   let pages = 0
   fake.fault = ({ path }, response) => {
     if (path !== SERVICES) return false

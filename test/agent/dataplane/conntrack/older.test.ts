@@ -139,7 +139,7 @@ describe('connections of pods that are there at the first start', () => {
     expect([sockets.length, await size()]).toEqual([2, 0])
   })
 
-  test('are none where one key stands for two that different ends have opened', async () => {
+  test('a key of two connections with different openers is left out', async () => {
     const turned = Buffer.from(CONNECTION_V6)
     for (const [type, other] of [
       [1, 2],
@@ -186,7 +186,7 @@ describe('connections of pods that are there at the first start', () => {
     expect(await size()).toBe(1)
   })
 
-  test('are none where the kernel tracks none', async () => {
+  test('nothing is written where the kernel tracks no connections', async () => {
     kernel = () => undefined
     await begin()
     expect([log.events, await size()]).toEqual([[], 0])

@@ -38,15 +38,15 @@ describe('an open TCP connection', () => {
   })
 })
 
-describe('nothing is told by', () => {
-  test('one that was picked up on its way, however often both ends have been heard', () => {
+describe('the decoder ignores', () => {
+  test('a connection that the kernel picked up on its way, however many packets both ends have sent', () => {
     expect(decoded(PICKED_UP_CONNECTION)).toBeUndefined()
     expect(decoded(assured(PICKED_UP_CONNECTION))).toBeUndefined()
     // its flags are what gives it away
     expect(decoded(changed(assured(PICKED_UP_CONNECTION), '06000400', 0x02))).toBeDefined()
   })
 
-  test('one that is not answered for sure', () => {
+  test('a connection without packets of both ends', () => {
     expect(decoded(changed(CONNECTION_V6, '08000300', 0, 0, 0, 0xa))).toBeUndefined()
   })
 
@@ -56,7 +56,7 @@ describe('nothing is told by', () => {
     expect(decoded(changed(CONNECTION_V6, '1c00028005000100', 132))).toBeUndefined()
   })
 
-  test('one of a zone', () => {
+  test('a connection in a zone', () => {
     expect(decoded(Buffer.concat([CONNECTION_V6, encodeAttribute(18, Buffer.of(0, 7))]))).toBeUndefined()
   })
 

@@ -28,7 +28,7 @@ const LONG: Readonly<Record<string, Long>> = {
   'parts that a prefix is without': { of: (size) => from([{ cidr: '10.0.0.0/8', except: many(size, (at) => net(at, '0/24')) }]) },
   'prefixes with bits behind them': { of: (size) => from([{ cidr: '10.0.0.0/8', except: many(size, (at) => net(at, '9/24')) }]) },
   'prefixes of IPv6': { of: (size) => from(many(size, (at) => ({ cidr: `2001:db8:${at.toString(16)}::/64` }))) },
-  'addresses that are none': {
+  'bad addresses': {
     of: (size) => v3('HostEndpoint', 'h', { node: 'n1', interfaceName: 'eth1', expectedIPs: many(size, (at) => net(at, '256')) }),
     most: MOST_TIMES_BAD,
   },
@@ -58,7 +58,7 @@ function sizeOf(of: Long['of']): number {
   return Math.floor((1000 * LONGEST) / (more - few))
 }
 
-/** What this machine takes for the JSON of such an object. */
+/** Parses the JSON of such an object, as a measure of this machine. */
 function yardstick(): () => void {
   const text = JSON.stringify(from(many(41_000, (at) => ({ cidr: net(at, '0/24') }))))
   return () => {
