@@ -6,9 +6,10 @@ import { once } from 'node:events'
 import { createInterface, type Interface } from 'node:readline'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { NetlinkSocket } from '#native'
-import { systemClock } from '#lib/base/clock.ts'
 import { NETLINK_NETFILTER } from '#agent/interfaces/netlink/connection.ts'
 import { encodeMessage, NLM_F_ACK, NLM_F_REQUEST } from '#agent/interfaces/netlink/message.ts'
+import { waitFor } from '../../../lab/wait.ts'
+import { HANG_MS } from '../../../testkit/base/hang.ts'
 import type { ScratchNode } from '../../../testkit/base/scratch-node.ts'
 import { globalPolicy } from './manifests.ts'
 import { makeNode, POD_A, rows } from './node.ts'
@@ -50,11 +51,11 @@ class Talker {
     return this
   }
 
-  /** Has what it says come back? */
-  async asks(text: string): Promise<boolean> {
+  /** Says the text. True when it comes back within `patienceMs`. */
+  async asks(text: string, patienceMs = HANG_MS): Promise<boolean> {
     this.#child.stdin?.write(`${text}\n`)
-    for (let left = SILENCE_MS; left > 0 && !this.#heard.includes(text); left -= 50) await systemClock.sleep(50, AbortSignal.timeout(1000))
-    return this.#heard.includes(text)
+    const heard = (): true | undefined => (this.#heard.includes(text) ? true : undefined)
+    return (await waitFor(heard, { timeoutMs: patienceMs })) ?? false
   }
 
   end(): void {
@@ -133,7 +134,7 @@ describe('a closed pod', () => {
     expect(await Promise.all([direct, service, asked].map((one) => one.asks('before')))).toEqual([true, true, true])
     await agentServes()
     expect(await rows(machine, 'np_older')).toBe(4)
-    expect(await Promise.all([direct, service, asked].map((one) => one.asks('after')))).toEqual([true, true, false])
+    expect(await Promise.all([direct.asks('after'), service.asks('after'), asked.asks('after', SILENCE_MS)])).toEqual([true, true, false])
   })
 
   test('loses a connection that the kernel has met on its way, for either end may have opened it', async () => {
@@ -142,6 +143,6 @@ describe('a closed pod', () => {
     expect(await direct.asks('before')).toBe(true)
     await agentServes()
     expect(await rows(machine, 'np_older')).toBe(0)
-    expect(await direct.asks('after')).toBe(false)
+    expect(await direct.asks('after', SILENCE_MS)).toBe(false)
   })
 })
