@@ -11,7 +11,9 @@ import { tcp, udp } from '../../testkit/packets/packet.ts'
 import { setUpNamespace, testCfg } from '../../testkit/packets/runner.ts'
 import { at, families, type Family } from '../../testkit/packets/cluster.ts'
 import { fill, openMaps, type Maps } from '../../testkit/packets/case-maps.ts'
+import { Random } from '../../soak/random.ts'
 import { STATE } from '../support/flow-entries.ts'
+import { SEED } from '../support/steady/seed.ts'
 
 const ROOM = 1024
 const ANSWERED = STATE.seenLo | STATE.seenHi
@@ -133,10 +135,11 @@ describe.each(families)('$name', (f) => {
   })
 
   test('flows with one entry and with two, in any order, find room twenty times over, whether they are answered or not', () => {
+    const random = new Random(SEED)
     const before = counter('DROP_FLOW_INSERT')
     for (const answered of [true, false])
       for (let number = 0; number < 20 * ROOM; number++) {
-        const two = Math.imul(number, 2_654_435_761) >>> 31 === 1
+        const two = random.next() < 0.5
         const [client, server] = [at(f.secondPod, 20_000 + number), two ? at(f.vip, 80) : at(f.pod, 8080)]
         send(tcp(client, server, { flags: 'S' }))
         if (!answered) continue

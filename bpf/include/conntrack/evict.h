@@ -168,10 +168,11 @@ NP_GLOBAL int make_room(__u32 enough)
 	return true;
 }
 
-/* Flows that come close behind each other are all in use: two looks further on tell more, at last of half as many. */
+/* Flows that come close behind each other are all in use: two looks further on tell more. After the last one any flow
+ * goes: slots whose flows went by themselves may be all but one of those that were looked at. */
 static __always_inline bool has_room(void)
 {
-	return make_room(EVICT_TRIES) || make_room(EVICT_TRIES) || (!FOR_FLOOR && make_room(EVICT_TRIES / 2));
+	return make_room(EVICT_TRIES) || make_room(EVICT_TRIES) || (!FOR_FLOOR && make_room(1));
 }
 
 #endif
