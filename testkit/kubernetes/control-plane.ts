@@ -11,7 +11,7 @@ import { subnetOf, withBits } from '../../lab/network/subnets.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { Authority } from './certificates.ts'
 import { Daemons } from './daemons.ts'
-import { controllerFlags, etcdFlags, PORT, schedulerFlags, serverFlags } from './flags.ts'
+import { controllerFlags, etcdFlags, GO_ENV, PORT, schedulerFlags, serverFlags } from './flags.ts'
 import { ADMIN, CONTROLLERS, isNode, kubeconfigText, kubelet, SCHEDULER, tokenFile, tokenOf, type Identity } from './identities.ts'
 import { requestsFor } from './objects.ts'
 import type { ApiRequest } from './objects.ts'
@@ -216,7 +216,7 @@ export class ControlPlane implements AsyncDisposable {
   }
 
   async #run(program: string, flags: readonly string[]): Promise<void> {
-    await this.#daemons.start('fabric', [join(this.#options.programs, program), ...flags], { name: program })
+    await this.#daemons.start('fabric', [join(this.#options.programs, program), ...flags], { name: program, env: GO_ENV })
   }
 }
 

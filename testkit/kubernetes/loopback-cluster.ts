@@ -10,9 +10,8 @@ import { ApiClient } from '#lib/api/client.ts'
 import { fromKubeconfig } from '#lib/api/connection/kubeconfig.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { Authority } from './certificates.ts'
+import { GO_ENV } from './flags.ts'
 
-/** Go's garbage is collected when the heap has grown by so many per cent: memory is cheaper here than processors. */
-const COLLECTED_AT = '400'
 const READY_MS = 120_000
 const ETCD = 'http://127.0.0.1:2379'
 export const PORT = 6443
@@ -215,7 +214,7 @@ export class LoopbackCluster implements AsyncDisposable {
 
   #spawn(program: Program, flags: readonly string[]): void {
     const log = openSync(this.#at(`${program}.log`), 'a')
-    const env = { ...process.env, GOGC: COLLECTED_AT }
+    const env = { ...process.env, ...GO_ENV }
     this.#children.set(program, spawn(join(this.#options.programs, program), flags, { stdio: ['ignore', log, log], env }))
     closeSync(log)
   }

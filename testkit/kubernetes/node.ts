@@ -10,6 +10,7 @@ import { UnsupportedError } from '#lib/base/errors.ts'
 import { mapLimited } from '#lib/base/async/map-limited.ts'
 import { cgroupObstacle } from './cgroups.ts'
 import type { Daemons } from './daemons.ts'
+import { GO_ENV } from './flags.ts'
 import { CONTROLLERS, containerdConfig, kubeletConfig, nodeSetupScript, type NodeSetup } from './node-setup.ts'
 
 export interface NodeOptions {
@@ -55,7 +56,7 @@ export async function startKubelet(options: NodeOptions): Promise<void> {
       // each is a zone of its own
       ...[`--node-labels=topology.kubernetes.io/zone=zone-${options.name}`, '--v=2'],
     ],
-    { name: 'kubelet' },
+    { name: 'kubelet', env: GO_ENV },
   )
 }
 
@@ -78,7 +79,7 @@ async function startContainerd(options: NodeOptions): Promise<void> {
   // it looks for its shim there as well
   const path = [...(runtime === undefined ? [] : [runtime]), process.env['PATH'] ?? ''].join(':')
   const command = ['env', `PATH=${path}`, 'containerd', '-c', config]
-  await daemons.start({ node: name }, command, { name: 'containerd' })
+  await daemons.start({ node: name }, command, { name: 'containerd', env: GO_ENV })
   const answers = await waitFor(async () => ((await lab.run(`node/${name}`, [...CTR, 'version'])).status === 0 ? true : undefined), {
     timeoutMs: 60_000,
     everyMs: 100,
