@@ -24,7 +24,7 @@ MINUTES ?= 10
 # What the quick loop remembers between its runs.
 CACHE := .cache/check
 
-.PHONY: all image deps bpf trace native shim ts unit-deps demo check t steady watch test test-all test-unit test-oracle test-kernel test-sanitized kernels bench \
+.PHONY: all image deps packages built-for-tests bpf trace native shim ts unit-deps demo check t steady watch test test-all test-unit test-oracle test-kernel test-sanitized kernels bench \
 	fuzz test-fuzz mutate faults seeds scale soak $(SOAK_FORMS:%=soak-%) kubernetes e2e types proto lint tidy lint-c lint-proto lint-cached format clean docs dist
 
 all: bpf native shim ts
@@ -149,14 +149,18 @@ steady: node_modules/.package-lock.json
 watch: unit-deps
 	@$(RUN) test/one.ts --watch $(F)
 
-test: all unit-deps $(TRAFFIC) $(SANITIZED_ADDON)
+# What tests run, two at a time: compilers, npm and dpkg leave a processor idle.
+built-for-tests:
+	@$(MAKE) --no-print-directory -j2 packages all unit-deps $(TRAFFIC) $(SANITIZED_ADDON)
+packages: deps
 	@scripts/install-deps.sh all
+
+test: built-for-tests
 	@$(RUN) test/run.ts
 
 # With what is outside of the gate: CONTRIBUTING.md names it. Or one part of that, whose row in test/parts.md is then written:
 # PART=soak|scale|bench|kernels|fuzz|e2e|mutants|seeds|tidy.
-test-all: all unit-deps $(TRAFFIC) $(SANITIZED_ADDON)
-	@scripts/install-deps.sh all
+test-all: built-for-tests
 	@$(RUN) test/run.ts $(if $(PART),part $(PART),all)
 
 test-unit: all unit-deps
