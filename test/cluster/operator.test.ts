@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The operator on a real cluster: from nothing to Available, kept so, and nothing lost whatever happens to nodes, to
- * the API server's address, and to the operator itself; away again, and again in its place. Layer: test. */
+ * the API server's address, and to the operator itself; and away again. Layer: test. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { at, listAt, textAt } from '../../lab/raw.ts'
 import { lossesOf, underLoad } from '../../lab/traffic/load.ts'
@@ -10,21 +10,21 @@ import { withinBestOfThree } from '../support/steady/best-of.ts'
 import { Asking } from './asking.ts'
 import { importImage } from './installed.ts'
 import { Namespace } from './namespaces.ts'
-import { nodeStates, settledNodeStates } from './operator/node-state.ts'
+import { settledNodeStates } from './operator/node-state.ts'
 import { tryHostEndpoints } from './operator/host-endpoints.ts'
-import { FINDINGS, LOOKING, nft, putInTheWay } from './operator/in-the-way.ts'
+import { nft } from './operator/in-the-way.ts'
 import * as operator from './operator/installed.ts'
-import { ECHO_PORT, loadOf, nodeAddresses, served, service, workload } from './operator/traffic.ts'
+import { allReached, goneAndClean, makePods, pause, seconds } from './operator/outcome.ts'
+import { ECHO_PORT, loadOf, served, service, workload } from './operator/traffic.ts'
 import { PodPlaces } from './pod-places.ts'
-import { ask, HTTP_PORT, podsOf, urlOf, type RunningPod } from './pods.ts'
+import { HTTP_PORT, podsOf, urlOf, type RunningPod } from './pods.ts'
 import { SEED } from '../support/steady/seed.ts'
 
 const NODE = 'daemonset/netplane-node'
 const PROOF = 'daemonset/netplane-endpoint-proof'
 const IDLE_MS = 20_000
-const KILLS = Number(process.env['KILLS'] ?? 2)
-/** So long a preflight takes, objects are made, and a removal takes, at least. */
-const SPANS_MS = { preflight: 6000, objects: 600, removal: 3000 }
+/** So long a removal takes, at least. */
+const REMOVAL_MS = 3000
 
 const random = new Random(SEED)
 let cluster: Cluster
@@ -57,25 +57,6 @@ async function endpointOf(): Promise<string | undefined> {
 
 async function isThere(object: string): Promise<boolean> {
   return (await cluster.tryKubectl(['get', object, '-n', operator.SYSTEM])).status === 0
-}
-
-/** What pods of both nodes reach: each other, and themselves by their service. */
-async function allReached(): Promise<void> {
-  const { addresses, nodePort } = await served(cluster, { namespace: namespace.name, app: 'web', port: 'http' })
-  const urls = [...addresses.map((address) => urlOf(address, 80)), ...nodeAddresses(cluster).map((address) => urlOf(address, nodePort))]
-  for (const pod of pods)
-    for (const other of pods) {
-      for (const address of other.addresses) await expect.poll(() => ask(cluster, pod, urlOf(address, HTTP_PORT))).toBe(other.name)
-      for (const url of urls) await expect.poll(() => ask(cluster, pod, url)).toBeOneOf(pods.map(({ name }) => name))
-    }
-}
-
-function seconds(since: number): string {
-  return `${((performance.now() - since) / 1000).toFixed(1)} s`
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
 test('an empty cluster is Available within a minute of the first command, its nodes looked at first', async () => {
@@ -111,16 +92,8 @@ test('kubectl get netplanestatus has what an administrator waits for', async () 
 
 test('a pod of each node reaches the other, and both by their service', async () => {
   namespace = await Namespace.make(cluster, 'traffic')
-  await cluster.apply(
-    workload({ kind: 'DaemonSet', namespace: namespace.name, app: 'web' }),
-    service(namespace.name, 'web', [
-      { name: 'http', port: 80, targetPort: HTTP_PORT },
-      { name: 'echo', port: ECHO_PORT },
-    ]),
-  )
-  pods = await podsOf(cluster, namespace.name, { app: 'web', count: 2 })
-  expect(pods.map(({ node }) => node).sort()).toEqual(['a', 'b'])
-  await allReached()
+  pods = await makePods(cluster, namespace.name)
+  await allReached(cluster, namespace.name, pods)
   places = await PodPlaces.of(cluster, pods)
   await places.serve(ECHO_PORT)
 })
@@ -238,13 +211,6 @@ function withoutMoved(versions: ReadonlyMap<string, string>): ReadonlyMap<string
   return new Map([...versions].filter(([name]) => !moved.includes(name)))
 }
 
-/** The Installation's own; then nodes are as they were, and of ours is there what stays. */
-async function goneAndClean(): Promise<void> {
-  expect(await nodeStates(cluster)).toEqual(clean)
-  expect(await operator.madeNames(cluster)).toEqual(['Namespace netplane-system'])
-  await expect.poll(() => cluster.kubectl(['get', 'netplanestatus'])).toBe('')
-}
-
 test('a deleted Installation takes all of it off nodes and cluster, also when the operator is killed meanwhile; what is written stays', async () => {
   const metadata = { name: 'kept' }
   await cluster.apply(
@@ -254,53 +220,12 @@ test('a deleted Installation takes all of it off nodes and cluster, also when th
   const kill = await operator.killerOf(cluster)
   const began = performance.now()
   const gone = operator.deleteInstallation(cluster)
-  const after = random.below(SPANS_MS.removal)
+  const after = random.below(REMOVAL_MS)
   await pause(after)
   await kill()
   await operator.freeLease(cluster)
   await gone
   console.log(`operator: SEED=${SEED}: removed in ${seconds(began)}, killed after ${after} ms`)
-  await goneAndClean()
+  await goneAndClean(cluster, clean)
   await cluster.kubectl(['get', 'ippool.netplane.io/kept', 'globalnetworkpolicy.netplane.io/kept', 'crd/ippools.netplane.io'])
-})
-
-test('what is in the way is told with nodes and remedies, and nothing is made; put right, it goes on by itself', async () => {
-  const putRight = await putInTheWay(cluster)
-  const before = await nodeStates(cluster)
-  await operator.applyInstallation(cluster)
-  const blocked = (): Promise<unknown> => operator.condition(cluster, 'preflight', 'Degraded')
-  // of the node that answers first at first
-  await expect.poll(async () => String(at(await blocked(), 'message')).split('. '), { timeout: 90_000 }).toEqual(FINDINGS)
-  expect(await blocked()).toMatchObject({ status: 'True', reason: 'Blocked' })
-  expect(await operator.madeNames(cluster)).toEqual(LOOKING)
-  expect(await nodeStates(cluster)).toEqual(before)
-  await putRight()
-  const began = performance.now()
-  await expect.poll(() => isThere(NODE), { timeout: 60_000 }).toBe(true)
-  console.log(`operator: agents come ${seconds(began)} after nothing is in the way any more`)
-  await operator.available(cluster)
-  expect(await operator.condition(cluster, 'preflight', 'Available')).toMatchObject({ status: 'True', reason: 'Passed' })
-  await allReached()
-})
-
-test('an operator that is killed at any point of an install is followed by one that ends in the same state', async () => {
-  const before = await operator.endState(cluster)
-  for (let round = 1; round <= KILLS; round++) {
-    await operator.deleteInstallation(cluster)
-    await goneAndClean()
-    const kill = await operator.killerOf(cluster)
-    await operator.applyInstallation(cluster)
-    const within = round % 2 === 1 ? 'preflight' : 'objects'
-    if (within === 'objects') await expect.poll(() => isThere('serviceaccount/netplane-node'), { timeout: 60_000, interval: 50 }).toBe(true)
-    const after = random.below(SPANS_MS[within])
-    await pause(after)
-    await kill()
-    const made = await operator.madeNames(cluster)
-    console.log(`operator: SEED=${SEED}: killed ${after} ms into the ${within}, with ${made.length} objects there`)
-    // but for the last of them: that one waits until the Lease is free
-    if (round < KILLS) await operator.freeLease(cluster)
-    await expect.poll(() => operator.endState(cluster), { timeout: 90_000, interval: 300 }).toEqual(before)
-  }
-  await operator.available(cluster)
-  await allReached()
 })
