@@ -22,12 +22,17 @@ export const ALONE = [
   ...['processes/agents', 'hand-over', 'mode', 'processes/kill', 'lab', 'net/forwarding', 'net/node-life'],
   ...['policy', 'services', 'traffic/traffic', 'upgrade/previous'],
 ].map((name) => pathOf(`lab/${name}`))
-/** The same of a real cluster. */
-const ALONE_IN_CLUSTER = ['operator/ipv6', 'operator/switch'].map((name) => pathOf(`cluster/${name}`))
+/** The same of a real cluster, where the operator installs. */
+const ALONE_IN_CLUSTER = [pathOf('cluster/operator/switch')]
 /** Files outside of the gate, by the part that has them: they measure, or take long for what they find. */
 export const SLOW = {
   bench: ['lab/image-arm64', 'lab/upstream/rates', 'apiserver/operator/cost'].map(pathOf),
-  e2e: ['lab/net/firewall-programs', 'apiserver/upgrade/chart-kills', 'cluster/chained', 'cluster/dataplane-mode'].map(pathOf),
+  e2e: [
+    ...['lab/net/firewall-programs', 'apiserver/upgrade/chart-kills'],
+    ...['chained', 'churn', 'dataplane-mode', 'empty-cluster', 'faults', 'operator/interrupted', 'operator/ipv6'].map(
+      (name) => `cluster/${name}`,
+    ),
+  ].map(pathOf),
 }
 const SLOW_FILES = Object.values(SLOW).flat()
 
@@ -61,6 +66,13 @@ export function stagesIn(folder: string): readonly Stage[] {
       const only = paths.filter((path) => kindOf(path).project === options.project)
       return only.length === 0 ? [] : [withKubernetes(tests({ ...options, only }))]
     })
+  /** Each version and each way that there is, where the gate has one or two. */
+  const asMatrix = ['env', 'MATRIX=whole']
+  const matrices = [
+    withKubernetes(tests({ ...inApi, prefix: [...asMatrix, ...inOwnNamespaces], only: [pathOf('apiserver/upgrade/versions')] })),
+    tests({ ...lab, prefix: asMatrix, only: [pathOf('lab/upgrade/old-node')] }),
+    tests({ project: 'kernel', prefix: [...asMatrix, ...inOwnNamespaces], only: [pathOf('kernel/cni/chained')] }),
+  ]
   return [
     {
       name: 'e2e',
@@ -105,6 +117,7 @@ export function stagesIn(folder: string): readonly Stage[] {
     { name: 'fuzzers', part: 'fuzz', parts: [make('fuzz')] },
     { name: 'upstream', part: 'e2e', obstacle: needsRoot ?? cgroupObstacle(), parts: [make('e2e')] },
     { name: 'long', part: 'e2e', obstacle: needsRoot ?? cgroupObstacle(), parts: slow(SLOW.e2e) },
+    { name: 'matrices', part: 'e2e', obstacle: needsRoot, parts: matrices },
     { name: 'mutants', part: 'mutants', parts: [make('mutate')] },
     { name: 'faults', part: 'mutants', obstacle: needsRoot, parts: [make('faults')] },
     { name: 'seeds', part: 'seeds', obstacle: needsRoot, parts: [make('seeds')] },

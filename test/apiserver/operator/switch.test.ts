@@ -88,7 +88,7 @@ afterEach(() => {
 })
 
 /** In each of three switches; the soak has more. */
-const KILLS = Number(process.env['KILLS'] ?? 5)
+const KILLS = Number(process.env['KILLS'] ?? 2)
 
 const rest = (ms: number): Promise<void> => systemClock.sleep(ms, stop.signal)
 
