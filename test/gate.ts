@@ -69,7 +69,13 @@ export function stagesIn(folder: string): readonly Stage[] {
   /** Each version and each way that there is, where the gate has one or two. */
   const asMatrix = ['env', 'MATRIX=whole']
   const matrices = [
-    withKubernetes(tests({ ...inApi, prefix: [...asMatrix, ...inOwnNamespaces], only: [pathOf('apiserver/upgrade/versions')] })),
+    withKubernetes(
+      tests({
+        ...inApi,
+        prefix: [...asMatrix, ...inOwnNamespaces],
+        only: ['apiserver/operator/rights', 'apiserver/upgrade/versions'].map(pathOf),
+      }),
+    ),
     tests({ ...lab, prefix: asMatrix, only: [pathOf('lab/upgrade/old-node')] }),
     tests({ project: 'kernel', prefix: [...asMatrix, ...inOwnNamespaces], only: [pathOf('kernel/cni/chained')] }),
   ]

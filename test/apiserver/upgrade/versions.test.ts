@@ -14,6 +14,7 @@ import { verdictReport } from '#upgrade/storage/verdicts.ts'
 import { STORED_KINDS } from '#upgrade/stored/kinds.ts'
 import { API_VERSION, STORED_API_VERSION, type Outcome } from '#upgrade/stored/outcome.ts'
 import { listAt, numberAt, textAt } from '../../../lab/raw.ts'
+import { ofMatrix } from '../../support/matrix.ts'
 import { EVERY, isOperators, STORED_BY } from '../../upgrade/found/installed.ts'
 import { common } from '../../upgrade/stored/installation.ts'
 import { OldCluster } from './old-cluster.ts'
@@ -27,7 +28,7 @@ const CHOSEN: typeof EVERY = [
   ['3.15', 'netplane'],
   ['3.27', 'canal'],
 ]
-const CELLS = process.env['MATRIX'] === 'whole' ? EVERY : CHOSEN
+const CELLS = ofMatrix(EVERY, CHOSEN)
 
 /** Parts of what blocks say. */
 const IN_BLOCKS = /^(BlockAffinity|IPAMHandle|IPAMConfig)$/

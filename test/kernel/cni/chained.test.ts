@@ -4,6 +4,7 @@
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { ofMatrix } from '../../support/matrix.ts'
 import { felix, node, service, slice } from '../agent/manifests.ts'
 import { ChainedNode, NODE, OUTSIDE, type Fields } from './chained-node.ts'
 
@@ -94,10 +95,8 @@ function expectPolicies(): void {
   expect(refused).toEqual(FAMILIES.flatMap(() => ['stranger to closed', 'outside to closed', 'mute to stranger', 'mute to outside']))
 }
 
-/** MATRIX=whole: each kind. The one with a device of all its pods is the commonest. */
-const CHOSEN = process.env['MATRIX'] === 'whole' ? Object.keys(KINDS) : ['bridge']
-
-describe.each(CHOSEN)('%s', (kind) => {
+// the gate has the commonest
+describe.each(ofMatrix(Object.keys(KINDS), ['bridge']))('%s', (kind) => {
   beforeEach(() => {
     of.writeTheirs(theirs(kind))
   })

@@ -10,6 +10,7 @@ import { waitFor } from '../../../lab/wait.ts'
 import { Manifests, pod } from '../cluster.ts'
 import { OBJECTS, RULES, tcp, waysFrom, type Way } from '../proxied.ts'
 import { HANG_MS } from '../../../testkit/base/hang.ts'
+import { ofMatrix } from '../../support/matrix.ts'
 import { DENIED_PORT, leftOn, makeOld, type OldNode } from './old-node.ts'
 
 const agentCommand = [process.execPath, '--conditions=source', `${process.cwd()}/agent/main.ts`]
@@ -97,10 +98,8 @@ const EVERY = [
   ['to BPF mode, nodes in the tunnel', { isBpf: true, between: 'tunnel' }],
   ['to Standard mode, nodes in the tunnel of flannel', { isBpf: false, between: 'flannel' }],
 ] as const
-/** The one in which most of a node changes. */
-const CHOSEN = [EVERY[3]] as const
-
-test.each(process.env['MATRIX'] === 'whole' ? EVERY : CHOSEN)(
+// in the gate the one in which most of a node changes
+test.each(ofMatrix(EVERY, [EVERY[3]]))(
   '%s: streams between nodes, through services and from outside, while one node after the other begins',
   async (_, { isBpf, between }) => {
     const tunnelled = between === 'tunnel'
