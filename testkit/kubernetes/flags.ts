@@ -5,8 +5,8 @@ import { join } from 'node:path'
 /** Where kube-apiserver listens. */
 export const PORT = 6443
 
-/** For programs written in Go: their garbage is collected when the heap has grown by so many per cent. Memory is cheaper
- * here than processors. */
+/** For programs written in Go. They collect garbage when the heap has grown by so many per cent: memory is cheaper here
+ * than processors. */
 export const GO_ENV = { GOGC: '400' } as const
 
 const ISSUER = 'https://kubernetes.default.svc.cluster.local'
