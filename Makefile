@@ -254,7 +254,7 @@ soak-lifecycle: all kubernetes
 	@scripts/install-deps.sh demo go e2e
 	@NODES=200 IDLE_SECONDS=600 $(RUN) test/one.ts test/apiserver/operator/cost.test.ts
 	@SEED=$(or $(SEED),$$RANDOM$$RANDOM) KILLS=17 $(RUN) test/one.ts test/apiserver/operator/switch.test.ts
-	@SEED=$(or $(SEED),$$RANDOM$$RANDOM) ROUNDS=25 $(RUN) test/one.ts test/cluster/operator/switch.test.ts
+	@SEED=$(or $(SEED),$$RANDOM$$RANDOM) MATRIX=whole ROUNDS=25 $(RUN) test/one.ts test/cluster/operator/switch.test.ts
 # `upgrade run` is killed at 50 random moments, and at 20 of the step in which helm runs; then every version by every way of installing it, and old nodes in each mode.
 soak-upgrade: all kubernetes
 	@scripts/install-deps.sh demo go

@@ -76,6 +76,7 @@ export function stagesIn(folder: string): readonly Stage[] {
         only: ['apiserver/operator/rights', 'apiserver/upgrade/versions'].map(pathOf),
       }),
     ),
+    withKubernetes(tests({ ...e2e, prefix: asMatrix, only: ALONE_IN_CLUSTER })),
     tests({ ...lab, prefix: asMatrix, only: [pathOf('lab/upgrade/old-node')] }),
     tests({ project: 'kernel', prefix: [...asMatrix, ...inOwnNamespaces], only: [pathOf('kernel/cni/chained')] }),
   ]

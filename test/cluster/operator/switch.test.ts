@@ -29,6 +29,7 @@ import {
 import { nodeStates, settledNodeStates } from './node-state.ts'
 import { served } from './traffic.ts'
 import { makeWorld, type World } from './ways.ts'
+import { ofMatrix } from '../../support/steady/matrix.ts'
 import { SEED } from '../../support/steady/seed.ts'
 
 const PROXY = 'iptables'
@@ -175,14 +176,15 @@ function shuffled<T>(items: readonly T[], random: Random): readonly T[] {
     .map(({ item }) => item)
 }
 
-test(
-  'operator, agents and API server that are killed meanwhile, and nodes that join, change nothing of that',
-  async () => {
+// in the gate test/apiserver/operator/switch.test.ts kills operators, and test/lab/processes/kill.test.ts agents
+test.each(ofMatrix([ROUNDS], []))(
+  'operator, agents and API server that are killed meanwhile, and nodes that join, change nothing of that, in %i rounds',
+  async (rounds) => {
     const random = new Random(SEED)
     console.log(`switch: SEED=${SEED}`)
     const late = LATE.values()
     await using meanwhile = await startTraffic(world)
-    for (const mode of Array.from({ length: ROUNDS }, () => ['BPF', 'Standard'] as const).flat()) {
+    for (const mode of Array.from({ length: rounds }, () => ['BPF', 'Standard'] as const).flat()) {
       const began = performance.now()
       const since = (): string => `${((performance.now() - began) / 1000).toFixed(1)} s into the switch to ${mode}`
       await askFor(cluster, mode)

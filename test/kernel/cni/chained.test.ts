@@ -4,7 +4,7 @@
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { ofMatrix } from '../../support/matrix.ts'
+import { ofMatrix } from '../../support/steady/matrix.ts'
 import { felix, node, service, slice } from '../agent/manifests.ts'
 import { ChainedNode, NODE, OUTSIDE, type Fields } from './chained-node.ts'
 

@@ -10,7 +10,7 @@ import { waitFor } from '../../../lab/wait.ts'
 import { Manifests, pod } from '../cluster.ts'
 import { OBJECTS, RULES, tcp, waysFrom, type Way } from '../proxied.ts'
 import { HANG_MS } from '../../../testkit/base/hang.ts'
-import { ofMatrix } from '../../support/matrix.ts'
+import { ofMatrix } from '../../support/steady/matrix.ts'
 import { DENIED_PORT, leftOn, makeOld, type OldNode } from './old-node.ts'
 
 const agentCommand = [process.execPath, '--conditions=source', `${process.cwd()}/agent/main.ts`]
