@@ -40,7 +40,7 @@ const FRAME = 10
 /** leaves so few bits that they are an index */
 const INDEX_SHIFT = 48
 
-export function findUnfollowed({ instructions }: Code): Finding[] {
+export function findUnfollowed({ instructions }: Pick<Code, 'instructions'>): Finding[] {
   const states = new Map<number, State>([[0, new Map()]])
   const queue = [0]
   const found = new Map<number, Finding['what']>()

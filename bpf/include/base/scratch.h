@@ -69,6 +69,14 @@ struct policy_eval {
 	__u32 seek;            /* a rule passed: on with the next stage */
 };
 
+/* The packet an error quotes. */
+struct quoted {
+	struct ct_tuple t; /* reversed: it finds the flow the way an answer of the error's sender would */
+	__u16 l4;          /* offset of its transport header */
+	__u8 proto;
+	__u8 has_ends; /* its addresses are there, whatever else is not */
+};
+
 /* From the way of a flow to its entries in the table, and until its packet is sent. */
 struct flow_draft {
 	struct ct_value v;      /* the entry being made; of a flow that is there a copy, by which the packet is sent */
@@ -124,6 +132,7 @@ struct scratch {
 	struct judged judged;   /* from judged_new or judged_again to flow_judge */
 	struct judged unturned; /* while the other direction of the same is judged */
 	struct policy_eval eval;
+	struct quoted quoted; /* icmp_related */
 	struct flow_draft draft;
 	struct bpf_fib_lookup fib; /* one look at the routing table */
 	struct syn_options syn;    /* written by syn_options */

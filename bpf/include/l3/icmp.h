@@ -194,14 +194,6 @@ static __noinline enum verdict icmp_answer(struct __sk_buff *skb, struct scratch
 
 /* ---- others' errors about a flow ------------------------------------------------------------------ */
 
-/* The packet an error quotes. */
-struct quoted {
-	struct ct_tuple t; /* reversed: it finds the flow the way an answer of the error's sender would */
-	__u16 l4;          /* offset of its transport header */
-	__u8 proto;
-	__u8 has_ends; /* its addresses are there, whatever else is not */
-};
-
 /* An echo has its id in both ports, and once in the packet. */
 static __always_inline bool quoted_is_echo(const struct quoted *q)
 {

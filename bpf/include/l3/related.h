@@ -190,34 +190,35 @@ static __noinline enum verdict related_service(struct __sk_buff *skb, struct scr
 }
 
 /* An ICMP error finds the flow it is about and goes the way of its answers.
- * Reads first_fragment; writes key, dir, draft.v, and what related_judge writes. */
+ * Reads first_fragment; writes quoted, key, dir, draft.v, and what related_judge writes. */
 static __noinline enum verdict icmp_related(struct __sk_buff *skb, struct scratch *s)
 {
-	struct quoted quoted = {};
+	struct quoted *quoted = &s->quoted; /* calls are deep from here: see test/bpf/stack.test.ts */
 	struct ct_value *v;
 	struct ct_leg *leg;
 	enum drop why;
 
-	why = quoted_read(skb, s, &quoted, s->p.l4 + sizeof(struct icmp));
-	if (s->hook == FROM_WORKLOAD && quoted.has_ends && !addr_eq(&s->p.t.src, &quoted.t.src))
+	__builtin_memset(quoted, 0, sizeof(*quoted));
+	why = quoted_read(skb, s, quoted, s->p.l4 + sizeof(struct icmp));
+	if (s->hook == FROM_WORKLOAD && quoted->has_ends && !addr_eq(&s->p.t.src, &quoted->t.src))
 		return dropped(DROP_SPOOFED); /* a pod forwards for no other: it reports packets sent to itself */
 	/* its receiver may read more of it than we do, or have the rest in another fragment: no error is so long */
-	if (why && (quoted.has_ends || s->first_fragment) && unread_is_ours(skb, s, why))
+	if (why && (quoted->has_ends || s->first_fragment) && unread_is_ours(skb, s, why))
 		return dropped(why);
 	if (why)
 		return VERDICT_NONE; /* about no packet that we could have sent on */
-	if (!addr_eq(&s->p.t.dst, &quoted.t.dst))
+	if (!addr_eq(&s->p.t.dst, &quoted->t.dst))
 		return VERDICT_NONE; /* else an end of a flow could send anything to any address */
-	if (is_tunnels(s, &quoted))
-		path_learn(skb, s, &quoted);
-	s->dir = ct_key_of(&s->key, &quoted.t, quoted.proto);
+	if (is_tunnels(s, quoted))
+		path_learn(skb, s, quoted);
+	s->dir = ct_key_of(&s->key, &quoted->t, quoted->proto);
 	v = bpf_map_lookup_elem(&np_ct, &s->key);
-	if (!v || ct_expired(v, quoted.proto, s->now))
-		return related_service(skb, s, &quoted);
+	if (!v || ct_expired(v, quoted->proto, s->now))
+		return related_service(skb, s, quoted);
 	s->draft.v = *v;
-	if (!may_tell(skb, s, &quoted))
+	if (!may_tell(skb, s, quoted))
 		return dropped(DROP_SPOOFED);
-	why = related_judge(skb, s, v, &quoted);
+	why = related_judge(skb, s, v, quoted);
 	if (why)
 		return dropped(why);
 	leg = &s->draft.v.leg[s->dir & 1];
@@ -229,7 +230,7 @@ static __noinline enum verdict icmp_related(struct __sk_buff *skb, struct scratc
 		}
 		if (s->hook == FROM_HOST && leg->flags & LEG_LATER)
 			return VERDICT_PASS;
-		why = icmp_translate(skb, &s->p, &quoted, &s->draft.v.out);
+		why = icmp_translate(skb, &s->p, quoted, &s->draft.v.out);
 		if (why)
 			return dropped(why);
 		count_slot(DROP_MAX + COUNT_ICMP_RELATED);

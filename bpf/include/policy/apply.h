@@ -117,7 +117,7 @@ NP_GLOBAL __u32 judge(struct __sk_buff *skb)
 }
 
 /* Turns the flow in s->judged round. Writes judged.t, judged.before, src, dst. */
-static __always_inline void judged_turn(struct scratch *s)
+static __noinline void judged_turn(struct scratch *s)
 {
 	const struct ct_tuple t = s->judged.t;
 	const struct addr_info info = s->src;
