@@ -129,11 +129,12 @@ static __always_inline bool fronts(struct scratch *s)
 static __noinline bool goes_round(const struct scratch *s)
 {
 	const struct ct_tuple *out = &s->draft.v.out;
-	const __u32 port = (__u32)bpf_ntohs(s->p.t.sport) - cfg.nat_port_min;
+	const __u32 port = bpf_ntohs(s->p.t.sport), first = cfg.nat_port_min;
 	const struct addr_info *from;
 	struct addr any;
 
-	if (port >= cfg.nat_port_count)
+	/* not as a difference: 4.18.0-240 took each port for another */
+	if (port < first || port >= first + cfg.nat_port_count)
 		return false;
 	from = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);
 	if (!from || from->kind != ADDR_NODE)
