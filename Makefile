@@ -196,7 +196,7 @@ CASES ?= ../shared/cases
 test-oracle: all
 	@$(RUN) test/oracle/run.ts $(CASES)
 
-# Those that CI boots: the oldest, whose image is in KERNELS where that folder is, and the newest of Debian.
+# Those that CI boots: the oldest and 5.15, whose images are in KERNELS where that folder is, and the newest of Debian.
 export KERNELS ?= ../shared/kernels
 test-kernel: all
 	@scripts/install-deps.sh vm

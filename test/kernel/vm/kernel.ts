@@ -19,8 +19,8 @@ export type Parts = 'all' | 'objects'
 export interface Row {
   readonly name: string
   readonly arch: Arch
-  /** booted by `make kernels` only */
-  readonly soak: boolean
+  /** what CI runs of the payload; undefined: it is booted by `make kernels` only */
+  readonly gate: Parts | undefined
   /** booted by `make kernels` once more, for the demo */
   readonly demo: boolean
   /** booted by CI once more, for the preflight */

@@ -22,7 +22,7 @@ import type { Table } from './table.ts'
 import { userlandFor } from './root/userland.ts'
 import type { Userland } from './root/userland.ts'
 import { runVirtme } from './machine/virtme.ts'
-import { worksOf } from './works.ts'
+import { partsOf, worksOf } from './works.ts'
 import type { Work } from './works.ts'
 
 const TOP = resolve(import.meta.dirname, '../../..')
@@ -90,14 +90,17 @@ async function wantedMachines({ images, kernels }: Table, options: Wanted): Prom
   const unknown = names.find((name) => !known.includes(name))
   if (unknown !== undefined) throw new Error(`no kernel ${unknown}: ${known.join(', ')}`)
   const machines: Machine[] = []
-  const add = (kernel: Kernel, works: readonly Work[]): number => machines.push(...works.map((work) => ({ kernel, work })))
   const isWanted = (row: Row): boolean => worksOf(row, options).length > 0
+  const add = (row: Row, kernel: Kernel): void => {
+    const parts = partsOf(row, kernel.parts, options)
+    machines.push(...worksOf(row, options).map((work) => ({ kernel: { ...kernel, parts }, work })))
+  }
   for (const row of images.filter(isWanted)) {
     if (!existsSync(dir)) console.log(`${row.name}: not booted, for there is no folder ${dir}`)
     else if (!row.isSupported && !existsSync(imagePath(row, dir))) console.log(`${row.name}: not booted, for ${dir} has no image of it`)
-    else add(imageKernel(row, dir), worksOf(row, options))
+    else add(row, imageKernel(row, dir))
   }
-  for (const row of kernels.filter(isWanted)) add(await fetchKernel(row), worksOf(row, options))
+  for (const row of kernels.filter(isWanted)) add(row, await fetchKernel(row))
   return machines
 }
 

@@ -47,9 +47,14 @@ function kernel(row: Json): KernelRow {
   }
 }
 
-function uses(row: Json): Pick<Row, 'soak' | 'demo' | 'preflight' | 'isSupported'> {
+function uses(row: Json): Pick<Row, 'gate' | 'demo' | 'preflight' | 'isSupported'> {
   const is = (word: string): boolean => row[word] === true
-  return { soak: is('soak'), demo: is('demo'), preflight: is('preflight'), isSupported: !is('unsupported') }
+  return {
+    gate: row['gate'] === undefined ? undefined : parts(row['gate']),
+    demo: is('demo'),
+    preflight: is('preflight'),
+    isSupported: !is('unsupported'),
+  }
 }
 
 function pin(row: Json): Pin {
@@ -69,7 +74,7 @@ function runner(word: string): Runner {
 }
 
 function parts(word: unknown): Parts {
-  if (word === undefined || word === 'objects') return word ?? 'all'
+  if (word === undefined || word === 'all' || word === 'objects') return word ?? 'all'
   throw new Error(`kernels.json: unknown parts ${JSON.stringify(word)}`)
 }
 
