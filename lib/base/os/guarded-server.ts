@@ -22,6 +22,10 @@ export interface GuardedServerOptions {
   readonly onError?: (error: Error) => void
 }
 
+/** Connections that the kernel keeps until this process takes them, of a burst: what is beyond asks again a second
+ * later. The node's limit (net.core.somaxconn) holds as well. */
+const BACKLOG = 4096
+
 /** Listens until it is disposed of; connections die with it. */
 export class GuardedServer implements AsyncDisposable {
   readonly #server: Server
@@ -45,7 +49,7 @@ export class GuardedServer implements AsyncDisposable {
 
   /** Resolves with the port; rejects with Node's error (EADDRINUSE). */
   async listenAt({ host, port }: Place): Promise<number> {
-    await this.#listening(() => this.#server.listen(host === undefined ? { port } : { host, port }))
+    await this.#listening(() => this.#server.listen({ ...(host === undefined ? {} : { host }), port, backlog: BACKLOG }))
     const address = this.#server.address()
     return typeof address === 'object' && address !== null ? address.port : 0
   }
@@ -58,7 +62,7 @@ export class GuardedServer implements AsyncDisposable {
     await this.#listening(() => {
       const mask = process.umask(0o177)
       try {
-        this.#server.listen(path)
+        this.#server.listen({ path, backlog: BACKLOG })
       } finally {
         process.umask(mask)
       }
