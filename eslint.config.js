@@ -5,7 +5,8 @@ export default tseslint.config(
   { ignores: ['dist/**', 'build/**', 'node_modules/**', '.cache/**', '**/*.js', '**/*.mjs', '**/*.d.ts', '**/*_pb.ts'] },
   ...tseslint.configs.strictTypeChecked,
   {
-    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    // as one program: asked file by file, as an editor does, it takes a third longer
+    languageOptions: { parserOptions: { project: './tsconfig.json', tsconfigRootDir: import.meta.dirname } },
     rules: {
       '@typescript-eslint/no-floating-promises': 'error',
       '@typescript-eslint/consistent-type-imports': 'error',

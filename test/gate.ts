@@ -35,6 +35,12 @@ export const SLOW = {
   ].map(pathOf),
 }
 const SLOW_FILES = Object.values(SLOW).flat()
+/** Files that wait for timers, for leases, and for what must not come. */
+const MOSTLY_WAITING = [
+  ...['failures', 'life', 'switch'].map((name) => `apiserver/operator/${name}`),
+  ...['edits', 'run', 'versions'].map((name) => `apiserver/upgrade/${name}`),
+  ...['flows/node', 'net/tunnel-probe', 'upstream/networking', 'upstream/services'].map((name) => `lab/${name}`),
+].map(pathOf)
 
 /** Two machines, which keep a processor busy each. */
 const MACHINES = 1.5
@@ -56,7 +62,7 @@ export function stagesIn(folder: string): readonly Stage[] {
   /** The files of a project as jobs. */
   const filesOf = (options: Options, except: readonly string[] = []): Required<Pick<Stage, 'files' | 'again'>> => {
     const names = filesOfProject(options.project).filter((name) => !except.includes(name))
-    return { files: { names, run: (only) => tests({ ...options, only }) }, again: file(options) }
+    return { files: { names, waiting: MOSTLY_WAITING, run: (only) => tests({ ...options, only }) }, again: file(options) }
   }
   const inApi = { project: 'api', prefix: inOwnNamespaces }
   const api = filesOf(inApi, SLOW_FILES)
@@ -66,7 +72,7 @@ export function stagesIn(folder: string): readonly Stage[] {
       const only = paths.filter((path) => kindOf(path).project === options.project)
       return only.length === 0 ? [] : [withKubernetes(tests({ ...options, only }))]
     })
-  /** Each version and each way that there is, where the gate has one or two. */
+  /** All versions, ways, kinds and faults that there are, where the gate has the few that tell most. */
   const asMatrix = ['env', 'MATRIX=whole']
   const matrices = [
     withKubernetes(
@@ -94,7 +100,7 @@ export function stagesIn(folder: string): readonly Stage[] {
       name: 'api',
       obstacle: needsRoot,
       weight: WAITING,
-      files: { names: api.files.names, run: (files) => withKubernetes(api.files.run(files)) },
+      files: { ...api.files, run: (files) => withKubernetes(api.files.run(files)) },
       again: api.again,
     },
     {
@@ -124,7 +130,7 @@ export function stagesIn(folder: string): readonly Stage[] {
     { name: 'fuzzers', part: 'fuzz', parts: [make('fuzz')] },
     { name: 'upstream', part: 'e2e', obstacle: needsRoot ?? cgroupObstacle(), parts: [make('e2e')] },
     { name: 'long', part: 'e2e', obstacle: needsRoot ?? cgroupObstacle(), parts: slow(SLOW.e2e) },
-    { name: 'matrices', part: 'e2e', obstacle: needsRoot, parts: matrices },
+    { name: 'matrices', part: 'e2e', obstacle: needsRoot ?? cgroupObstacle(), parts: matrices },
     { name: 'mutants', part: 'mutants', parts: [make('mutate')] },
     { name: 'faults', part: 'mutants', obstacle: needsRoot, parts: [make('faults')] },
     { name: 'seeds', part: 'seeds', obstacle: needsRoot, parts: [make('seeds')] },

@@ -18,6 +18,13 @@ export type Print = (chunk: Buffer | string, to?: NodeJS.WritableStream) => void
 /** `limit`: aborted when its time is over. */
 export type Part = (print: Print, limit?: AbortSignal) => Promise<Outcome>
 
+export interface StageFiles {
+  readonly names: readonly string[]
+  /** those of them that wait most of their time */
+  readonly waiting?: readonly string[]
+  readonly run: (files: readonly string[]) => Part
+}
+
 export interface Stage {
   readonly name: string
   /** why it cannot run here; then its absence counts as one skip */
@@ -32,7 +39,7 @@ export interface Stage {
   /** each a job */
   readonly parts?: readonly Part[]
   /** test files, of which a job runs one or several */
-  readonly files?: { readonly names: readonly string[]; readonly run: (files: readonly string[]) => Part }
+  readonly files?: StageFiles
 }
 
 const live: Print = (chunk, to = process.stdout) => {

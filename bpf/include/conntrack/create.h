@@ -133,7 +133,7 @@ static __noinline bool goes_round(const struct scratch *s)
 	const struct addr_info *from;
 	struct addr any;
 
-	/* not as a difference: 4.18.0-240 took each port for another */
+	/* both ends are compared: on 4.18.0-240 a difference that may go below zero compared wrong */
 	if (port < first || port >= first + cfg.nat_port_count)
 		return false;
 	from = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);

@@ -116,7 +116,8 @@ NP_GLOBAL __u32 judge(struct __sk_buff *skb)
 	return s->judged.met == MET_TURNED ? DROP_NONE : judge_pods(s);
 }
 
-/* Turns the flow in s->judged round. Writes judged.t, judged.before, src, dst. */
+/* Turns the flow in s->judged round. A function of its own: its stack is free again before rules are asked. Writes
+ * judged.t, judged.before, src, dst. */
 static __noinline void judged_turn(struct scratch *s)
 {
 	const struct ct_tuple t = s->judged.t;

@@ -6,6 +6,7 @@ import { ALONE, SLOW, stagesIn } from '../../gate.ts'
 import type { Part, Stage } from '../stages.ts'
 import { DURATIONS, readDurations, sharesOf, UNKNOWN_S } from './durations.ts'
 import { batchesOf, jobsOf } from './jobs.ts'
+import { MOSTLY_WAITING } from './scheduler.ts'
 import { stageTimes } from './stage-times.ts'
 
 const nothing: Part = () => Promise.resolve({ passed: 1, failed: 0, skipped: 0, failures: [] })
@@ -32,6 +33,15 @@ test('jobs have the title and the time of their files or of their command; what 
   ])
 })
 
+test('a job is lighter than its stage where each of its files waits most of its time', () => {
+  const files = { names: ['x/long', 'x/a', 'x/b'], waiting: ['x/long', 'x/a'], run: () => nothing }
+  const jobs = jobsOf([{ name: 'api', weight: 1, files }], { 'x/long': 100, 'x/a': 2, 'x/b': 3 })
+  expect(jobs.map(({ title, weight }) => [title, weight])).toEqual([
+    ['api x/long', MOSTLY_WAITING],
+    ['api x/a and 1 more', 1],
+  ])
+})
+
 test('every file of kernel, api and lab is in one job, but for those that run alone or outside of the gate', () => {
   const stages = stagesIn('build')
   for (const name of ['kernel', 'api', 'lab']) {
@@ -39,6 +49,8 @@ test('every file of kernel, api and lab is in one job, but for those that run al
     expect(names.length).toBeGreaterThan(30)
     expect(batchesOf(names, {}).flat().sort()).toEqual([...names].sort())
   }
+  const waiting = stages.flatMap(({ files }) => files?.waiting ?? [])
+  expect(waiting.filter((file) => !existsSync(file))).toEqual([])
   const names = stages.flatMap(({ files }) => files?.names ?? [])
   expect([...ALONE, ...SLOW.bench, ...SLOW.e2e].filter((file) => names.includes(file) || !existsSync(file))).toEqual([])
 })

@@ -3,7 +3,7 @@
  * Layer: test (pure). */
 import type { Part, Stage } from '../stages.ts'
 import { durationOf, type Durations } from './durations.ts'
-import type { Weighed } from './scheduler.ts'
+import { MOSTLY_WAITING, type Weighed } from './scheduler.ts'
 
 export interface Job extends Weighed {
   readonly stage: Stage
@@ -27,7 +27,15 @@ export function jobsOf(stages: readonly Stage[], durations: Durations): readonly
     const batches = batchesOf(files?.names ?? [], durations).flatMap((batch) =>
       files === undefined
         ? []
-        : [{ stage, weight, title: titleOf(name, batch), seconds: secondsOf(batch, durations), part: files.run(batch) }],
+        : [
+            {
+              stage,
+              weight: batch.every((file) => files.waiting?.includes(file) === true) ? MOSTLY_WAITING : weight,
+              title: titleOf(name, batch),
+              seconds: secondsOf(batch, durations),
+              part: files.run(batch),
+            },
+          ],
     )
     return [...commands, ...batches]
   })

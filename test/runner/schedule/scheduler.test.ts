@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Which job may start: longest first, within the weight, none beside one that is alone. Layer: test. */
+/** Which job may start: most work first, within the weight, none beside one that is alone. Layer: test. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { BUSY, nextOf, WAITING, type Weighed } from './scheduler.ts'
+import { BUSY, MOSTLY_WAITING, nextOf, WAITING, type Weighed } from './scheduler.ts'
 
 const busy = (seconds: number): Weighed => ({ weight: BUSY, seconds })
 const idle = (seconds: number): Weighed => ({ weight: WAITING, seconds })
 const alone = (seconds: number): Weighed => ({ weight: undefined, seconds })
 
-test('the longest starts first, whatever its kind', () => {
-  expect(nextOf([busy(3), idle(9), busy(5)], [])).toEqual(idle(9))
+test('the job with most work for a processor starts first, however long it waits', () => {
+  expect(nextOf([busy(3), idle(9), busy(5)], [])).toEqual(busy(5))
+  expect(nextOf([busy(3), idle(11), busy(5)], [])).toEqual(idle(11))
+})
+
+test('six that wait most of their time run beside each other', () => {
+  const waiting = { weight: MOSTLY_WAITING, seconds: 1 }
+  expect(nextOf([waiting], Array(5).fill(waiting))).toEqual(waiting)
+  expect(nextOf([waiting], Array(6).fill(waiting))).toBeUndefined()
 })
 
 test.each([
@@ -30,7 +37,10 @@ test('those that are alone wait until nothing else is left or runs, and keep the
   expect(nextOf([alone(1), idle(1)], [])).toEqual(idle(1))
 })
 
-const weighed = fc.record<Weighed>({ weight: fc.constantFrom(BUSY, WAITING, 1.5, undefined), seconds: fc.integer({ min: 1, max: 900 }) })
+const weighed = fc.record<Weighed>({
+  weight: fc.constantFrom(BUSY, WAITING, MOSTLY_WAITING, 1.5, undefined),
+  seconds: fc.integer({ min: 1, max: 900 }),
+})
 
 test('every job starts once; never more than a weight of two, or two of which one is alone', () => {
   fc.assert(
