@@ -10,7 +10,7 @@ CLANG := clang-19
 # The programs read packets and rows as other types than they were written as; without the flag a store may be lost.
 BPF_FLAGS := -g -O2 -fno-strict-aliasing -target bpf -mcpu=v2 -Wall -Wextra -Werror -Wno-unused-function -Wno-address-of-packed-member \
 	-I bpf/include -I /usr/include/$(shell uname -m)-linux-gnu
-BPF_OBJECTS := $(patsubst %.bpf.c,%.bpf.o,$(wildcard bpf/*.bpf.c bench/*.bpf.c)) bpf/host.floor.bpf.o bpf/workload.floor.bpf.o bpf/xdp.floor.bpf.o
+BPF_OBJECTS := $(patsubst %.bpf.c,%.bpf.o,$(wildcard bpf/*.bpf.c bench/*.bpf.c)) bpf/tc.floor.bpf.o bpf/xdp.floor.bpf.o
 ADDON := build/Release/netplane_native.node
 SHIM := build/netplane-cni
 DATASTORE := build/netplane-datastore

@@ -172,18 +172,18 @@ function programNamed({ generation }: GenerationTables, name: string): LoadedPro
 
 /** By the hooks of interfaces; `standby_`: those that stand by behind them. */
 export function hookPrograms(loaded: GenerationTables, which: '' | 'standby_' = ''): HookPrograms {
-  const program = (object: string, hook: string): LoadedProgram => programNamed(loaded, `${object}.${which}${hook}`)
+  const program = (hook: keyof HookPrograms): LoadedProgram => programNamed(loaded, `tc.${which}${hook}`)
   return {
-    from_workload: program('workload', 'from_workload'),
-    to_workload: program('workload', 'to_workload'),
-    from_host: program('host', 'from_host'),
-    to_host: program('host', 'to_host'),
+    from_workload: program('from_workload'),
+    to_workload: program('to_workload'),
+    from_host: program('from_host'),
+    to_host: program('to_host'),
   }
 }
 
 /** Of the device that announces the tunnel's port. */
 export function dropProgram(loaded: GenerationTables): LoadedProgram {
-  return programNamed(loaded, 'host.drop_tunnel')
+  return programNamed(loaded, 'tc.drop_tunnel')
 }
 
 /** The XDP program where there are rules for every packet. */

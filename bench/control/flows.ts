@@ -111,7 +111,7 @@ function entriesIn(btf: Btf): { readonly keys: Buffer; readonly values: Buffer; 
   return { keys: keyBytes, values: valueBytes, count: FLOWS }
 }
 
-const object = BpfObject.open(join(packageRoot(), 'bpf/workload.bpf.o'))
+const object = BpfObject.open(join(packageRoot(), 'bpf/tc.bpf.o'))
 try {
   process.stdout.write(JSON.stringify([measure(parseBtf(object.btf()))]))
 } finally {

@@ -74,9 +74,9 @@ const removals = {
     return {
       remove: () => {
         const [generation = ''] = readdirSync(folder)
-        rmSync(join(folder, generation, 'host-np_tail'))
+        rmSync(join(folder, generation, 'tc-np_tail'))
       },
-      isBack: () => pins().length === before && pins().includes('host-np_tail'),
+      isBack: () => pins().length === before && pins().includes('tc-np_tail'),
     }
   },
   'map-pin': () => ofFile(join(DEFAULT_PIN_DIR, 'maps/np_ct')),

@@ -35,32 +35,30 @@ export class Node {
   readonly #ct: TestMap<unknown, unknown>
   readonly #objects: readonly [Loaded, ...Loaded[]]
 
-  private constructor(objects: { readonly workload: Loaded; readonly host: Loaded; readonly replay: Loaded; readonly xdp: Loaded }) {
-    const { workload, host, replay, xdp } = objects
-    this.#objects = [workload, host, replay, xdp]
+  private constructor({ tc, replay, xdp }: { readonly tc: Loaded; readonly replay: Loaded; readonly xdp: Loaded }) {
+    this.#objects = [tc, replay, xdp]
     this.#programs = new Map<ProgramName, BpfProgram>([
-      ['from_workload', workload.object.program('from_workload')],
-      ['to_workload', workload.object.program('to_workload')],
-      ['from_host', host.object.program('from_host')],
-      ['to_host', host.object.program('to_host')],
+      ['from_workload', tc.object.program('from_workload')],
+      ['to_workload', tc.object.program('to_workload')],
+      ['from_host', tc.object.program('from_host')],
+      ['to_host', tc.object.program('to_host')],
       ['from_host_replay', replay.object.program('from_host')],
       ['untracked', xdp.object.program('untracked')],
     ])
-    this.#ct = new TestMap(workload, catalogue.np_ct)
+    this.#ct = new TestMap(tc, catalogue.np_ct)
   }
 
   /** In the current network namespace, which must have the devices of the packet tests. `flows`: size of the flow
    * table. */
   static async load(features: Features, flows: number): Promise<Node> {
     const knobs = [{ name: 'cfg', field: nodeCfg, value: { ...testCfg(features), ...AS_BY_DEFAULT } }]
-    const workload = await loadObject('bpf/workload.bpf.o', { knobs, entries: { np_ct: flows } })
-    const share = sharedMaps(workload.object)
-    const host = await loadObject('bpf/host.bpf.o', { knobs, share })
-    const replay = await loadObject('bench/host-replay.bpf.o', { knobs, share })
+    const tc = await loadObject('bpf/tc.bpf.o', { knobs, entries: { np_ct: flows } })
+    const share = sharedMaps(tc.object)
+    const replay = await loadObject('bench/replay.bpf.o', { knobs, share })
     const xdp = await loadObject('bpf/xdp.bpf.o', { knobs, share })
     for (const map of share.values()) map.close()
-    fill(workload)
-    return new Node({ workload, host, replay, xdp })
+    fill(tc)
+    return new Node({ tc, replay, xdp })
   }
 
   program(name: ProgramName): BpfProgram {

@@ -32,7 +32,7 @@ export interface LoadOptions<T> {
   readonly entries?: Readonly<Record<string, number>>
 }
 
-/** `path` below the package's root, "bpf/host.bpf.o"; of the same name in the folder NETPLANE_OBJECTS, if that has
+/** `path` below the package's root, "bpf/tc.bpf.o"; of the same name in the folder NETPLANE_OBJECTS, if that has
  * one. */
 export async function loadObject<T>(path: string, options: LoadOptions<T> = {}): Promise<Loaded> {
   const object = BpfObject.open(objectPath(path))

@@ -16,7 +16,7 @@ interface MapText {
 }
 
 export function mapsPage(): string {
-  const maps = ['workload', 'connect'].flatMap(mapsOf)
+  const maps = ['tc', 'connect'].flatMap(mapsOf)
   const listed = Object.keys(catalogue).flatMap((name) => maps.find((map) => map.name === name) ?? [])
   const structs = new Map(listed.flatMap((map) => map.structs).map((struct) => [struct.name, struct]))
   return `<!-- Made by scripts/generate-docs.ts from the objects' BTF: change bpf/include/maps and bpf/include/types. -->

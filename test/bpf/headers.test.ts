@@ -10,7 +10,7 @@ test.each(globSync('**/*.h', { cwd: INCLUDE }).sort())('%s includes what it uses
   }).not.toThrow()
 })
 
-test.each(['workload', 'host', 'xdp', 'connect'])('%s compiles as a program of `make trace`', (name) => {
+test.each(['tc', 'xdp', 'connect'])('%s compiles as a program of `make trace`', (name) => {
   expect(() => {
     checkC(`#define NP_TRACE\n#include "../${name}.bpf.c"\n`)
   }).not.toThrow()

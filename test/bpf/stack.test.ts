@@ -18,8 +18,8 @@ test.each(objects)('no calls in %s take more than 512 bytes of stack, or are mor
 })
 
 test('calls are followed from the programs down', () => {
-  const functions = functionsOf(join(FOLDER, 'workload.bpf.o'))
-  const [largest, longest] = deepestOf(functions, 'workload_slow')
+  const functions = functionsOf(join(FOLDER, 'tc.bpf.o'))
+  const [largest, longest] = deepestOf(functions, 'slow')
   expect(largest?.calls[1]).toMatch(/^icmp_related /)
   expect(largest?.bytes).toBeGreaterThan(400)
   expect(longest?.calls.length).toBeGreaterThan(5)

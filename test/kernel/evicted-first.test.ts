@@ -67,7 +67,7 @@ describe.each([
     setUpNamespace()
     const features = { redirectPeer: true, redirectNeigh: true, coarseClock: false, jiffies, netnsCookies: true }
     const cfg = { ...testCfg(features), host_policy: 0, untracked: 0, recent_mask: ROOM - 1 }
-    loaded = await loadObject('workload', { cfg, conntrack: ROOM })
+    loaded = await loadObject('tc', { cfg, conntrack: ROOM })
     fill(openMaps(loaded), {})
     table = new TestMap(loaded, catalogue.np_ct)
     recent = new TestMap(loaded, catalogue.np_recent)

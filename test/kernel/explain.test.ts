@@ -50,13 +50,13 @@ beforeAll(async () => {
   pins = new Pins(join(mkdtempSync('/sys/fs/bpf/np-explain-'), 'netplane'))
   makeDevices()
   forward()
-  const opened = openObject({ name: 'workload', path: objectPath('workload') })
+  const opened = openObject({ name: 'tc', path: objectPath('tc') })
   shared = await ensureMaps({ pins, objects: [opened], sizes: SIZES, timeouts: TIMEOUTS })
   opened.object.close()
   const share = new Map<string, BpfMap>(shared.maps)
   const cfg = { ...testCfg(facts.features), node_v4: parseAddr('192.0.2.1') }
   const stubHelpers = facts.missingHelpers
-  loaded = await loadObject('workload', { cfg, share, stubHelpers })
+  loaded = await loadObject('tc', { cfg, share, stubHelpers })
   const worlds = await loadClusters(fileURLToPath(new URL('../cli/cluster', import.meta.url)), undefined)
   view = worlds.now.view('n1')
   fill()

@@ -52,7 +52,7 @@ beforeAll(async () => {
     timeout_udp_stream: TIMES.udpStream,
     timeout_icmp: TIMES.icmp,
   }
-  loaded = await loadObject('workload', { cfg })
+  loaded = await loadObject('tc', { cfg })
   table = new TestMap(loaded, catalogue.np_ct)
   new TestMap(loaded, catalogue.np_addrs).set(parseAddr(POD), addrInfo(ADDR_LOCAL_POD, { ifindex: ifindexOf('lo') }))
 })

@@ -32,7 +32,7 @@ beforeAll(async () => {
   execFileSync('taskset', ['--all-tasks', '--cpu-list', '--pid', '0', String(process.pid)])
   const features = { redirectPeer: true, redirectNeigh: true, coarseClock: false, jiffies: true, netnsCookies: true }
   const cfg = { ...testCfg(features), host_policy: 0, untracked: 0, nat_port_count: 1000, recent_mask: ROOM / 2 - 1 }
-  loaded = await loadObject('workload', { cfg, conntrack: ROOM })
+  loaded = await loadObject('tc', { cfg, conntrack: ROOM })
   maps = openMaps(loaded)
   table = new TestMap(loaded, catalogue.np_ct)
   fromPod = program(loaded, 'from_workload')

@@ -48,7 +48,7 @@ function run(line: string, { before = '', after = '' } = {}): Ended {
 /** All maps as the agent makes them. */
 async function pinAll(): Promise<void> {
   pins.prepare()
-  const opened = openObject({ name: 'workload', path: objectPath('workload') })
+  const opened = openObject({ name: 'tc', path: objectPath('tc') })
   const sizes = { conntrack: 2 * FLOWS, frontends: 100, backends: 200, affinity: 100, addrs: 300, live: 200 }
   const shared = await ensureMaps({ pins, objects: [opened], sizes, timeouts: TIMEOUTS })
   shared[Symbol.dispose]()

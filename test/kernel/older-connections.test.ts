@@ -19,7 +19,7 @@ const PORT = 7070
 /** tc's verdict: to the next program, which is the kernel */
 const NEXT = -1
 
-let host: Loaded
+let loaded: Loaded
 
 beforeAll(async () => {
   setUpNamespace()
@@ -28,8 +28,8 @@ beforeAll(async () => {
   const facts = kernelFacts()
   // the other end is here as well
   const cfg = { ...testCfg(facts.features), source_check: SOURCE_ANY }
-  host = await loadObject('host', { cfg, stubHelpers: facts.missingHelpers })
-  const [addrs, frontends] = [new TestMap(host, catalogue.np_addrs), new TestMap(host, catalogue.np_frontends)]
+  loaded = await loadObject('tc', { cfg, stubHelpers: facts.missingHelpers })
+  const [addrs, frontends] = [new TestMap(loaded, catalogue.np_addrs), new TestMap(loaded, catalogue.np_frontends)]
   const none = { list: WEB, count: 0 }
   for (const f of families) {
     addrs.set(parseAddr(f.node), addrInfo(ADDR_SELF, { flags: ADDR_NODE_PORTS }))
@@ -39,13 +39,13 @@ beforeAll(async () => {
 })
 
 afterAll(() => {
-  host.object.close()
+  loaded.object.close()
 })
 
 test.each(families.map((f) => [f.name, f] as const))('%s: its packets are let in, and no others', async (name, f) => {
   const peer = PEER[name]
   const comes = (from: string, flags: string): number =>
-    program(host, 'from_host').testRun({ data: tcp(from, at(f.node, NODE_PORT), { flags }) }).retval | 0
+    program(loaded, 'from_host').testRun({ data: tcp(from, at(f.node, NODE_PORT), { flags }) }).retval | 0
   using old = await connection({ addr: f.node, port: NODE_PORT }, peer, PORT)
   expect(old.server.listening).toBe(true)
   expect(['PA', 'FA', 'RA'].map((flags) => comes(at(peer, PORT), flags))).toEqual([NEXT, NEXT, NEXT])

@@ -32,7 +32,7 @@ export interface FlowSpec {
   readonly seen: number
 }
 
-export const flowTypes = builtObject('workload').btf
+export const flowTypes = builtObject('tc').btf
 const codecs = bindDeclared(catalogue.np_ct, flowTypes)
 
 export const FLOW_BYTES = { key: codecs.key.size, value: codecs.value.size }

@@ -16,7 +16,7 @@ import type { Addr } from '#lib/base/ip.ts'
 import { recordOf } from '#lib/base/object.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import { addrInfo } from '../../testkit/packets/addr-info.ts'
-import { TestMap, loadObject, program, sharedMaps } from '../../testkit/packets/objects.ts'
+import { TestMap, loadObject, program } from '../../testkit/packets/objects.ts'
 import type { Loaded } from '../../testkit/packets/objects.ts'
 import { PolicyMaps } from '../../testkit/packets/policy-maps.ts'
 import { bytesOf, opensNothing, portsOf } from './policy-packet.ts'
@@ -48,7 +48,7 @@ const DROP = 2
 
 export class PolicyPrograms {
   readonly #programs: ReadonlyMap<Entrance, BpfProgram>
-  readonly #objects: readonly Loaded[]
+  readonly #loaded: Loaded
   readonly #maps: PolicyMaps
   readonly #addrs
   readonly #ct
@@ -59,27 +59,19 @@ export class PolicyPrograms {
   #local: ReadonlySet<Addr> = new Set()
   readonly #ifindex = ifindexOf('lo')
 
-  private constructor(workload: Loaded, host: Loaded) {
-    this.#objects = [workload, host]
-    this.#programs = new Map([
-      ['from_workload', program(workload, 'from_workload')],
-      ['to_workload', program(workload, 'to_workload')],
-      ['from_host', program(host, 'from_host')],
-    ])
-    this.#maps = new PolicyMaps(workload)
-    this.#addrs = new TestMap(workload, catalogue.np_addrs)
-    this.#ct = new TestMap(workload, catalogue.np_ct)
-    this.#drops = new Drops(workload)
-    this.#scratch = new Scratch(workload)
+  private constructor(loaded: Loaded) {
+    this.#loaded = loaded
+    this.#programs = new Map((['from_workload', 'to_workload', 'from_host'] as const).map((name) => [name, program(loaded, name)]))
+    this.#maps = new PolicyMaps(loaded)
+    this.#addrs = new TestMap(loaded, catalogue.np_addrs)
+    this.#ct = new TestMap(loaded, catalogue.np_ct)
+    this.#drops = new Drops(loaded)
+    this.#scratch = new Scratch(loaded)
   }
 
   static async load(cfg: NodeCfg): Promise<PolicyPrograms> {
     // of two CPUs' scratch the later is the one that ran: by a clock that tells them apart
-    const workload = await loadObject('workload', { cfg: { ...cfg, coarse_clock: 0 } })
-    const share = sharedMaps(workload.object)
-    const host = await loadObject('host', { cfg: { ...cfg, coarse_clock: 0 }, share })
-    for (const map of share.values()) map.close()
-    return new PolicyPrograms(workload, host)
+    return new PolicyPrograms(await loadObject('tc', { cfg: { ...cfg, coarse_clock: 0 } }))
   }
 
   take(steps: Iterable<PolicyStep>): void {
@@ -129,7 +121,7 @@ export class PolicyPrograms {
   close(): void {
     for (const run of this.#programs.values()) run.close()
     for (const map of [this.#maps, this.#addrs.map, this.#ct.map, this.#drops, this.#scratch]) map.close()
-    for (const { object } of this.#objects) object.close()
+    this.#loaded.object.close()
   }
 
   #run(through: Entrance, packet: Packet): number {

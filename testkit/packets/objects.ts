@@ -17,7 +17,7 @@ import type { Features } from '#agent/dataplane/programs/kernel-features.ts'
 import type { NodeCfg } from '#agent/maps/shapes.ts'
 import { nodeCfg } from '#agent/maps/shapes.ts'
 
-export type ObjectName = 'workload' | 'host' | 'connect' | 'xdp'
+export type ObjectName = 'tc' | 'connect' | 'xdp'
 
 /** Where the built objects are: beside the sources, or in NETPLANE_OBJECTS, for a bundle. */
 export function objectPath(name: ObjectName, features: Pick<Features, 'global_functions'> = { global_functions: 'yes' }): string {

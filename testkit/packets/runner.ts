@@ -124,14 +124,12 @@ export interface PacketRunner {
 
 export async function packetRunner(features: Features, stubs: readonly number[] = [], knobs: Partial<NodeCfg> = {}): Promise<PacketRunner> {
   const cfg = { ...testCfg(features), ...knobs }
-  const workload = await loadObject('workload', { cfg, stubHelpers: stubs })
-  const share = sharedMaps(workload.object)
-  const host = await loadObject('host', { cfg, stubHelpers: stubs, share })
+  const tc = await loadObject('tc', { cfg, stubHelpers: stubs })
+  const share = sharedMaps(tc.object)
   const xdp = await loadObject('xdp', { cfg, stubHelpers: stubs, share })
-  const objectOf = (name: ProgramName) => (name === 'untracked' ? xdp : name.endsWith('workload') ? workload : host)
-  const programs = new Map(ALL.map((name) => [name, program(objectOf(name), name)]))
-  const standbys = standbyPrograms(workload, host)
-  const maps = openMaps(workload)
+  const programs = new Map(ALL.map((name) => [name, program(name === 'untracked' ? xdp : tc, name)]))
+  const standbys = standbyPrograms(tc)
+  const maps = openMaps(tc)
   const takes = { mark: takesMarks(), arrived: takesArrivals(), device: takesDevices(ifindexOf(devices.underlay.name)) }
   const { mark: marks } = takes
   const readers: { close(): void }[] = []
@@ -142,7 +140,7 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
       fill(maps, test.given)
       for (const step of test.steps) {
         if (!runs(step)) return undefined
-        const wrong = runStep(step, { programs, standbys, maps, loaded: workload, marks, redirectPeer: features.redirectPeer })
+        const wrong = runStep(step, { programs, standbys, maps, loaded: tc, marks, redirectPeer: features.redirectPeer })
         if (wrong !== undefined) return `${step.say} (${step.through}): ${wrong}`
       }
       return undefined
@@ -160,9 +158,9 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
       return { action: actionText(through, came.retval), out: came.dataOut, mark: came.mark }
     },
     listen(onEvent) {
-      const codec = bind(flowEvent, structLayout(workload.btf, 'flow_event'))
+      const codec = bind(flowEvent, structLayout(tc.btf, 'flow_event'))
       for (const reader of readers.splice(0)) reader.close()
-      const told = workload.object.map(EVENTS)
+      const told = tc.object.map(EVENTS)
       const reader = EventReader.open(told, (records) => {
         for (const record of recordsOf(records)) onEvent(decodeBytes(codec, record.subarray(0, codec.size)))
       })
@@ -170,14 +168,14 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
     },
     ruleName: (rule) => maps.policy.ruleName(rule),
     counted(name) {
-      const slot = slotOf(workload, name)
+      const slot = slotOf(tc, name)
       if (slot === undefined) throw new Error(`no counter ${name}`)
       return counter(maps, slot)
     },
     close() {
       for (const reader of readers) reader.close()
       for (const handle of [...programs.values(), ...standbys.values(), ...share.values(), maps.policy, maps.failsafes]) handle.close()
-      for (const { object } of [workload, host, xdp]) object.close()
+      for (const { object } of [tc, xdp]) object.close()
     },
   }
 }

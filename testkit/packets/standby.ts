@@ -10,13 +10,9 @@ const PASS = 0xffffffff
 
 export type StandbyPrograms = ReadonlyMap<ProgramName, BpfProgram>
 
-export function standbyPrograms(workload: Loaded, host: Loaded): StandbyPrograms {
-  return new Map<ProgramName, BpfProgram>([
-    ['from_workload', program(workload, 'standby_from_workload')],
-    ['to_workload', program(workload, 'standby_to_workload')],
-    ['from_host', program(host, 'standby_from_host')],
-    ['to_host', program(host, 'standby_to_host')],
-  ])
+export function standbyPrograms(loaded: Loaded): StandbyPrograms {
+  const hooks: readonly ProgramName[] = ['from_workload', 'to_workload', 'from_host', 'to_host']
+  return new Map(hooks.map((hook) => [hook, program(loaded, `standby_${hook}`)]))
 }
 
 /** What differs; undefined: nothing, or it was not passed on. */

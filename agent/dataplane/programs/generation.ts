@@ -31,7 +31,7 @@ export interface Generation extends Disposable {
   readonly id: string
   /** it was there already: nothing was loaded */
   readonly adopted: boolean
-  /** by "workload.from_workload"; those for hooks that the kernel does not have are left out */
+  /** by "tc.from_workload"; those for hooks that the kernel does not have are left out */
   readonly programs: ReadonlyMap<string, LoadedProgram>
   /** what its pins keep, by their names in its folder */
   readonly pinned: ReadonlyMap<string, BpfProgram | BpfMap>

@@ -16,7 +16,7 @@ import { nodeCfg } from '../../maps/shapes.ts'
 import { viewOf } from '../../maps/view.ts'
 import type { Features } from './kernel-features.ts'
 
-/** A file, by the name it has in pins: "workload". */
+/** A file, by the name it has in pins: "tc". */
 export interface ObjectFile {
   readonly name: string
   readonly path: string
@@ -36,7 +36,7 @@ export interface OpenObject extends ObjectFile {
 }
 
 /** Those of a generation. */
-export const OBJECTS = ['workload', 'host', 'connect', 'xdp'] as const
+export const OBJECTS = ['tc', 'connect', 'xdp'] as const
 
 /** Where programs tell of flows: a ring buffer, or an array of perf events. */
 export const EVENTS = 'np_events'
@@ -44,7 +44,7 @@ export const EVENTS = 'np_events'
 export const PROG_ARRAY = 3
 /** Of these there is one for kernels whose verifier follows every way to a function as well: those before 5.6, and
  * others without type information of their own. */
-const WITH_FLOOR: ReadonlySet<string> = new Set(['workload', 'host', 'xdp'])
+const WITH_FLOOR: ReadonlySet<string> = new Set(['tc', 'xdp'])
 
 export function isFloor({ global_functions }: Pick<Features, 'global_functions'>): boolean {
   return global_functions !== 'yes'

@@ -7,7 +7,7 @@ import type { SharedMaps } from './shared-maps.ts'
 import { makePinFolder, type Pins } from '../pins.ts'
 
 /** Pins what has lost its pin again: the agent's handles have kept it alive. Returns which: "map np_ct",
- * "program host-np_tail". */
+ * "program tc-np_tail". */
 export function repin(pins: Pins, { shared, generation }: { readonly shared: SharedMaps; readonly generation: Generation }): string[] {
   const folder = pins.generation(generation.id)
   const maps = [...shared.maps].filter(([name]) => !existsSync(pins.map(name)))

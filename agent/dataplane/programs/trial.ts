@@ -8,7 +8,7 @@ import { objectFileName } from './objects.ts'
 /** Why it refuses the programs that ask most of a kernel; undefined: it takes them. They are loaded, attached to
  * nothing, and let go; seconds on a slow machine. `folder` has the objects. */
 export async function trialRefusal(folder: string, features: Features): Promise<string | undefined> {
-  const object = BpfObject.open(`${folder}/${objectFileName('workload', features)}`)
+  const object = BpfObject.open(`${folder}/${objectFileName('tc', features)}`)
   try {
     object.setMaxEntries('np_ct', 1)
     object.stubHelpers(missingHelpers(features))

@@ -7,49 +7,38 @@
 #include "base/standby.h"
 #include "base/verdict.h"
 
-enum tail_slot {
-	TAIL_SLOW,
-	TAIL_FROM,
-	TAIL_TO,
-	TAIL_SLOTS
+/* Those below it are of the hooks. */
+#define TAIL_SLOW (TO_HOST + 1)
+
+int from_workload(struct __sk_buff *skb);
+int to_workload(struct __sk_buff *skb);
+int from_host(struct __sk_buff *skb);
+int to_host(struct __sk_buff *skb);
+int slow(struct __sk_buff *skb);
+
+/* Filled by libbpf at load, pinned by the agent per generation: the array empties when its last user reference goes. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, TAIL_SLOW + 1);
+	__type(key, __u32);
+	__array(values, int(struct __sk_buff *));
+} np_tail SEC(".maps") = {
+	.values =
+		{
+			[FROM_WORKLOAD] = (void *)&from_workload,
+			[TO_WORKLOAD] = (void *)&to_workload,
+			[FROM_HOST] = (void *)&from_host,
+			[TO_HOST] = (void *)&to_host,
+			[TAIL_SLOW] = (void *)&slow,
+		},
 };
 
-/* Filled by libbpf at load, pinned by the agent per generation: the array empties when its last user reference goes.
- * One slow program for both directions: the verifier has to look at each. */
-#define NP_TAIL(name, slow, from, to)                        \
-	int slow(struct __sk_buff *skb);                     \
-	int from(struct __sk_buff *skb);                     \
-	int to(struct __sk_buff *skb);                       \
-	struct {                                             \
-		__uint(type, BPF_MAP_TYPE_PROG_ARRAY);       \
-		__uint(max_entries, TAIL_SLOTS);             \
-		__type(key, __u32);                          \
-		__array(values, int(struct __sk_buff *));    \
-	} name SEC(".maps") = {                              \
-		.values =                                    \
-			{                                    \
-				[TAIL_SLOW] = (void *)&slow, \
-				[TAIL_FROM] = (void *)&from, \
-				[TAIL_TO] = (void *)&to,     \
-			},                                   \
-	}
-
-/* What an entry point answers, with the fast path's verdict and the array of its slow program. */
-static __always_inline int tc_action(struct __sk_buff *skb, enum verdict verdict, const enum hook hook, void *tails)
-{
-	if (verdict == VERDICT_SLOW) {
-		bpf_tail_call(skb, tails, TAIL_SLOW);
-		return drop_counted(DROP_PROGRAM_MISSING);
-	}
-	return is_dropped(verdict) ? drop_counted(drop_reason(verdict)) : passed_on(skb, verdict, hook);
-}
-
 /* What stands by does: nothing, or what the program that should be before it does. */
-static __always_inline int stand_by(struct __sk_buff *skb, const enum hook hook, void *tails)
+static __always_inline int stand_by(struct __sk_buff *skb, const enum hook hook)
 {
 	if (was_passed_on(skb, hook))
 		return VERDICT_PASS;
-	bpf_tail_call(skb, tails, hook_is_from(hook) ? TAIL_FROM : TAIL_TO);
+	bpf_tail_call(skb, &np_tail, hook);
 	return VERDICT_PASS; /* of programs that are being retired: others are at the hook */
 }
 

@@ -130,9 +130,8 @@ static __always_inline void flow_clamp_mss(struct __sk_buff *skb, struct scratch
 	}
 }
 
-/* Sends a packet of the flow in s->draft.v, whose leg is decided, on its way: of an object's hook where packets come
- * in, or of that where they leave. Reads draft.v; writes mtu, syn. */
-static __always_inline enum verdict send_decided_at(struct __sk_buff *skb, const enum hook in, const enum hook out)
+/* Sends a packet of the flow in s->draft.v, whose leg is decided, on its way. Reads draft.v; writes mtu, syn. */
+NP_GLOBAL enum verdict send_decided(struct __sk_buff *skb)
 {
 	struct scratch *s = scratch_take();
 	void *data, *data_end;
@@ -169,11 +168,17 @@ static __always_inline enum verdict send_decided_at(struct __sk_buff *skb, const
 		need += sizeof(struct udphdr);
 	if (data + need > data_end && bpf_skb_pull_data(skb, need))
 		return dropped(DROP_SHORT);
-	return s->hook == in ? send(skb, p, v, leg, in, true) : send(skb, p, v, leg, out, true);
+	switch (s->hook) {
+	case FROM_WORKLOAD:
+		return send(skb, p, v, leg, FROM_WORKLOAD, true);
+	case TO_WORKLOAD:
+		return send(skb, p, v, leg, TO_WORKLOAD, true);
+	case FROM_HOST:
+		return send(skb, p, v, leg, FROM_HOST, true);
+	default:
+		return send(skb, p, v, leg, TO_HOST, true);
+	}
 }
-
-/* Each object's own: send_decided_at with its two hooks. */
-NP_GLOBAL enum verdict send_decided(struct __sk_buff *skb);
 
 /* Sends a packet of a flow on its way, deciding its leg first if need be.
  * Reads renew; writes draft.v, dst, reroute, mtu. */

@@ -97,7 +97,7 @@ static __always_inline bool answer_wanted(enum drop why)
 	return why == DROP_TTL || why == DROP_TOO_BIG || refusal(why);
 }
 
-#define ANSWERS_A_SECOND 1000 /* on each CPU and by each object; as the kernel's icmp_msgs_per_sec */
+#define ANSWERS_A_SECOND 1000 /* on each CPU; as the kernel's icmp_msgs_per_sec */
 
 struct answer_rate {
 	__u64 since;

@@ -102,6 +102,14 @@ static __always_inline struct ct_value *flow_of_node(struct scratch *s, const st
 	return v;
 }
 
+/* Has p.t, of p.proto, such a flow? Apart from the loop that asks: once is enough for the verifier. Writes key, dir. */
+NP_GLOBAL __u32 has_flow_of_node(void)
+{
+	struct scratch *s = scratch_take();
+
+	return s && flow_of_node(s, &s->p.t, s->p.proto);
+}
+
 /* Which of the list's backends here has a flow of the client in p.t that another node sent? Its slot; 0: none has.
  * Writes key, dir, p.t. */
 NP_GLOBAL __u32 own_slot_of_flow(__u64 list)
@@ -117,7 +125,7 @@ NP_GLOBAL __u32 own_slot_of_flow(__u64 list)
 			break;
 		s->p.t.dst = be->addr;
 		s->p.t.dport = be->port;
-		if (flow_of_node(s, &s->p.t, s->p.proto))
+		if (has_flow_of_node())
 			return OWN_SLOTS + i;
 	}
 	return 0;

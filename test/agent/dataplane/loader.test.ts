@@ -194,7 +194,7 @@ describe('pins that another process removed', () => {
 
   test('of programs are made again at once, and nothing is loaded', async () => {
     kernel.pinned.set('g0', 3)
-    expect(loader.checkPins()).toEqual(['program host-np_tail'])
+    expect(loader.checkPins()).toEqual(['program tc-np_tail'])
     await load(PLAIN)
     expect([kernel.attempts.length, loader.checkPins()]).toEqual([1, []])
   })

@@ -14,7 +14,7 @@ import { nodeCfg } from '#agent/maps/shapes.ts'
 import type { Compiled } from '../../support/compiled.ts'
 import { builtObject, declaredMaps, INCLUDE } from '../../support/compiled.ts'
 
-const objects: readonly (readonly [string, Compiled])[] = ['workload', 'host', 'connect'].map((name) => [name, builtObject(name)])
+const objects: readonly (readonly [string, Compiled])[] = ['tc', 'connect'].map((name) => [name, builtObject(name)])
 
 describe.each(objects)('%s', (_, object) => {
   test('every shared map is as the catalogue says', () => {

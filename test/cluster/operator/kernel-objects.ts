@@ -70,7 +70,7 @@ function nameOf(kind: Kind, id: number): string | undefined {
 
 /** As the built objects have them. */
 function ourNames(): Readonly<Record<Kind, ReadonlySet<string>>> {
-  const objects = (['workload', 'host', 'connect', 'xdp'] as const).map((name) => BpfObject.open(objectPath(name)))
+  const objects = (['tc', 'connect', 'xdp'] as const).map((name) => BpfObject.open(objectPath(name)))
   const names = {
     map: new Set(objects.flatMap((object) => object.maps().map(({ name }) => name.slice(0, NAME_LENGTH)))),
     program: new Set(objects.flatMap((object) => object.programs().map(({ name }) => name.slice(0, NAME_LENGTH)))),

@@ -29,7 +29,7 @@ function detach(): void {
   link.close()
 }
 
-const STANDBYS = ['host-standby_from_host', 'host-standby_to_host', 'workload-standby_from_workload', 'workload-standby_to_workload']
+const STANDBYS = ['from_host', 'to_host', 'from_workload', 'to_workload'].map((hook) => `tc-standby_${hook}`)
 
 function programId(pin: string): number {
   const program = BpfProgram.openPin(machine.sh(`ls ${machine.path(PINS)}/programs/*/${pin}`).trim())
@@ -50,7 +50,7 @@ describe('what strangers remove is found and put back', () => {
     ['a link', detach],
     ['every link, with its folder', () => machine.sh('rm -r /sys/fs/bpf/netplane/links')],
     ['a map’s pin', () => machine.sh('rm /sys/fs/bpf/netplane/maps/np_ct')],
-    ['a tail-call array', () => machine.sh('rm /sys/fs/bpf/netplane/programs/*/host-np_tail')],
+    ['a tail-call array', () => machine.sh('rm /sys/fs/bpf/netplane/programs/*/tc-np_tail')],
     ['all pins', () => machine.sh('rm -r /sys/fs/bpf/netplane')],
   ]
 

@@ -14,7 +14,7 @@ import type { ScratchNode } from '../../../testkit/base/scratch-node.ts'
 import { labelled, manyPeers, onlyFrom, hostEndpoint, globalPolicy } from './manifests.ts'
 import { makeNode, PINS, plug, POD_A, POD_B, rows } from './node.ts'
 
-const { btf } = builtObject('workload')
+const { btf } = builtObject('tc')
 const NO_IDENTITY = NO_IDENTITY_OF_OURS.id
 const SETS = ['np_rules', 'np_bits', 'np_ports'] as const
 

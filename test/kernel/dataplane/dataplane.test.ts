@@ -98,7 +98,7 @@ beforeEach(() => {
     rmSync(folder, { recursive: true })
   })
   objects = join(folder, 'objects')
-  cpSync(dirname(objectPath('host')), objects, { recursive: true, filter: (path) => !/\.[ch]$/.test(path) })
+  cpSync(dirname(objectPath('tc')), objects, { recursive: true, filter: (path) => !/\.[ch]$/.test(path) })
   const bpffs = mkdtempSync('/sys/fs/bpf/np-test-')
   const cgroup = mkdtempSync(join(cgroup2Mount(readFileSync('/proc/self/mounts', 'utf8')) ?? '', 'netplane-test-'))
   pins = new Pins(join(bpffs, 'netplane'))
@@ -176,11 +176,11 @@ function unmet(): readonly string[] {
 }
 
 describe('a setting whose programs are refused', () => {
-  const host = (): string => join(objects, objectFileName('host', features))
+  const file = (): string => join(objects, objectFileName('tc', features))
 
   beforeEach(async () => {
     await passes()
-    writeFileSync(host(), 'no object')
+    writeFileSync(file(), 'no object')
     want({ ...node, knobs: { ...node.knobs, dsr: true } })
     await passes()
     await dataplane.current.finish()
@@ -196,7 +196,7 @@ describe('a setting whose programs are refused', () => {
     want(node)
     await passes()
     const before = dataplane.loaded
-    copyFileSync(objectPath('host', features), host())
+    copyFileSync(objectPath('tc', features), file())
     want({ ...node, knobs: { ...node.knobs, dsr: true } })
     await passes()
     await dataplane.current.finish()
@@ -205,7 +205,7 @@ describe('a setting whose programs are refused', () => {
   })
 
   test('is tried again, and nothing else is due meanwhile', async () => {
-    copyFileSync(objectPath('host', features), host())
+    copyFileSync(objectPath('tc', features), file())
     clock.advance(500)
     expect(await passes()).toBeUndefined()
     await dataplane.current.finish()
@@ -231,7 +231,7 @@ test('rows outlive a first look that fails, and programs that come before the ne
 
 test('programs that are refused leave flows in the map that the old ones write to', async () => {
   await passes()
-  const [file, path] = [readFileSync(objectPath('host', features)), join(objects, objectFileName('host', features))]
+  const [file, path] = [readFileSync(objectPath('tc', features)), join(objects, objectFileName('tc', features))]
   // no instruction has this code, which only the verifier notices
   for (const [name, code] of elfSections(file)) if (name === 'tc') code.fill(0xff, 0, 8)
   writeFileSync(path, file)
@@ -239,7 +239,7 @@ test('programs that are refused leave flows in the map that the old ones write t
   await passes()
   await dataplane.current.finish()
   expect([await passes(), unmet(), pinnedRoom(pins)]).toEqual([500, ['dataplane.programs'], 2000])
-  copyFileSync(objectPath('host', features), path)
+  copyFileSync(objectPath('tc', features), path)
   clock.advance(500)
   await passes()
   await dataplane.current.finish()
@@ -363,7 +363,7 @@ describe('another setting', () => {
 })
 
 test('a flow table that could not grow stays as it is, without a pause in which to try again, until it is to grow once more', async () => {
-  const [path, good] = [join(objects, objectFileName('host', features)), objectPath('host', features)]
+  const [path, good] = [join(objects, objectFileName('tc', features)), objectPath('tc', features)]
   await passes()
   for (let attempt = 1; attempt <= 2; attempt++) {
     writeFileSync(path, 'no object')

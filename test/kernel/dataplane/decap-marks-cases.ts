@@ -89,8 +89,8 @@ async function marksOf(send: () => Promise<void>): Promise<readonly number[]> {
 async function marksFor(f: Family, features: Features, stubs: readonly number[]): Promise<readonly number[]> {
   setUp(f)
   // the pod's own hook is passed by, and no packet goes to the device's other end directly: it leaves by the device
-  const host = await loadObject('host', { cfg: testCfg({ ...features, redirectPeer: false }), stubHelpers: stubs })
-  fill(openMaps(host), {})
+  const loaded = await loadObject('tc', { cfg: testCfg({ ...features, redirectPeer: false }), stubHelpers: stubs })
+  fill(openMaps(loaded), {})
   ip([`link set ${devices.pod.name} down`, `link set ${devices.pod.name} name ${DEVICE}`, `link set ${DEVICE} up`])
   ip([
     `route replace ${f.elsewherePod}/${f.v4 ? 32 : 128} dev ${DEVICE}`,
@@ -98,7 +98,7 @@ async function marksFor(f: Family, features: Features, stubs: readonly number[])
   ])
   const ifindex = ifindexOf(devices.underlay.name)
   tcCreateHook(ifindex)
-  tcAttach({ ifindex, direction: 'ingress', handle: 1, priority: 1 }, program(host, 'from_host'))
+  tcAttach({ ifindex, direction: 'ingress', handle: 1, priority: 1 }, program(loaded, 'from_host'))
   const children: ChildProcess[] = []
   try {
     children.push(await run(POD, SINK))
@@ -108,7 +108,7 @@ async function marksFor(f: Family, features: Features, stubs: readonly number[])
   } finally {
     for (const child of children) child.kill('SIGKILL')
     ip([...[devices.underlay.name, DEVICE].map((name) => `link del ${name}`), ...[OUTSIDE, POD].map((name) => `netns del ${name}`)])
-    host.object.close()
+    loaded.object.close()
   }
 }
 

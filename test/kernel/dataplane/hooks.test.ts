@@ -49,7 +49,7 @@ let cgroup: string
 let held: Disposable[]
 
 beforeAll(async () => {
-  for (const name of ['host', 'connect', 'xdp'] as const) {
+  for (const name of ['tc', 'connect', 'xdp'] as const) {
     loaded.push(await loadObject(name, { cfg: testCfg(facts.features), stubHelpers: facts.missingHelpers }))
     loaded.push(await loadObject(name, { cfg: testCfg(facts.features), stubHelpers: facts.missingHelpers }))
   }
@@ -255,7 +255,7 @@ describe.skipIf(!hasTcx())('what stands by behind tcx links', () => {
   })
 
   test('does what the program before it would have done, unless this one has passed the packet on, here', async () => {
-    const { object } = await loadObject('workload', { cfg: testCfg(facts.features), stubHelpers: facts.missingHelpers })
+    const { object } = await loadObject('tc', { cfg: testCfg(facts.features), stubHelpers: facts.missingHelpers })
     const [standby, from, to] = ['standby_from_workload', 'from_workload', 'to_workload'].map((name) => object.program(name)) as [
       BpfProgram,
       BpfProgram,

@@ -26,13 +26,12 @@ type Switch = 'redirect_peer' | 'redirect_neigh' | 'coarse_clock' | 'jiffies' | 
 
 /** The knobs that switch code on and off; others are only numbers to the verifier. */
 const SWITCHES: { readonly [O in ObjectName]: readonly Switch[] } = {
-  workload: ['redirect_peer', 'redirect_neigh', 'coarse_clock', 'jiffies'],
-  host: ['redirect_peer', 'redirect_neigh', 'coarse_clock', 'jiffies'],
+  tc: ['redirect_peer', 'redirect_neigh', 'coarse_clock', 'jiffies'],
   xdp: ['jiffies'],
   connect: ['connect_tcp', 'connect_udp'],
 }
 
-export const OBJECTS: readonly ObjectName[] = ['workload', 'host', 'connect', 'xdp']
+export const OBJECTS: readonly ObjectName[] = ['tc', 'connect', 'xdp']
 
 export function loadCases(facts: KernelFacts): LoadCase[] {
   const base = testCfg(facts.features)

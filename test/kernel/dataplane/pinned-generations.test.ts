@@ -29,13 +29,13 @@ function folderIn(parent: string, name: string): string {
 describe('pinned generations', () => {
   generationsContract(() => {
     const objects = join(folderIn(tmpdir(), 'netplane-generations-'), 'objects')
-    cpSync(dirname(objectPath('host')), objects, { recursive: true, filter: (path) => !/\.[ch]$/.test(path) })
+    cpSync(dirname(objectPath('tc')), objects, { recursive: true, filter: (path) => !/\.[ch]$/.test(path) })
     const pins = new Pins(join(folderIn('/sys/fs/bpf', 'np-test-'), 'netplane'))
     const generations = new PinnedGenerations({ pins, objects, features, interfaces: interfaces(), clock: new FakeClock() })
-    const refuse = (): void => writeFileSync(join(objects, objectFileName('host', features)), 'no object')
+    const refuse = (): void => writeFileSync(join(objects, objectFileName('tc', features)), 'no object')
     const unpin = (): void => {
       rmSync(pins.map('np_ct'))
-      for (const id of pins.generations()) rmSync(join(pins.generation(id), 'host-np_tail'))
+      for (const id of pins.generations()) rmSync(join(pins.generation(id), 'tc-np_tail'))
     }
     return { generations, refuse, unpin }
   })

@@ -36,7 +36,7 @@ beforeEach(() => {
   cleanups.push(() => rmSync(parent, { recursive: true }))
   pins = new Pins(join(parent, 'netplane'))
   pins.prepare()
-  opened = openObject({ name: 'workload', path: objectPath('workload') })
+  opened = openObject({ name: 'tc', path: objectPath('tc') })
   cleanups.push(() => opened.object.close())
 })
 
@@ -218,7 +218,7 @@ describe('np_ct', () => {
       setUpNamespace()
       await replace(() => ({ isOpen: true, idleMs: 0 }))
       const features = { redirectPeer: true, redirectNeigh: true, coarseClock: false, jiffies: true, netnsCookies: true }
-      const loaded = await loadObject('workload', { cfg: { ...testCfg(features), recent_mask: 511 }, share: shared.maps })
+      const loaded = await loadObject('tc', { cfg: { ...testCfg(features), recent_mask: 511 }, share: shared.maps })
       cleanups.push(() => loaded.object.close())
       const [v4] = families
       const pod = v4?.secondPod ?? ''

@@ -32,7 +32,7 @@ const cleanups: (() => void)[] = []
 beforeEach(async () => {
   const parent = mkdtempSync('/sys/fs/bpf/np-test-')
   cleanups.push(() => rmSync(parent, { recursive: true }))
-  opened = openObject({ name: 'workload', path: objectPath('workload') })
+  opened = openObject({ name: 'tc', path: objectPath('tc') })
   cleanups.push(() => opened.object.close())
   const sizes = { conntrack: 1000, frontends: SERVICES, backends: SERVICES * BACKENDS, affinity: 10, addrs: 10, live: SERVICES * BACKENDS }
   shared = await ensureMaps({ pins: new Pins(join(parent, 'netplane')), objects: [opened], sizes, timeouts: TIMEOUTS })

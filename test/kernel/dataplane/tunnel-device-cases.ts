@@ -124,10 +124,10 @@ class Machine implements Disposable {
 }
 
 export async function tunnelDeviceCases(features: Features, stubs: readonly number[], check: Check): Promise<void> {
-  const host = await loadObject('host', { cfg: testCfg(features), stubHelpers: stubs })
-  const counters = sharedMaps(host.object).get('np_counters')
-  const slot = counterSlots(host.btf).get('DROP_TUNNEL_FOREIGN') ?? 0
-  const handle = program(host, 'drop_tunnel')
+  const loaded = await loadObject('tc', { cfg: testCfg(features), stubHelpers: stubs })
+  const counters = sharedMaps(loaded.object).get('np_counters')
+  const slot = counterSlots(loaded.btf).get('DROP_TUNNEL_FOREIGN') ?? 0
+  const handle = program(loaded, 'drop_tunnel')
   using machine = new Machine({ id: handle.info().id, handle })
   const { got, sockets } = await victims()
   try {
@@ -148,7 +148,7 @@ export async function tunnelDeviceCases(features: Features, stubs: readonly numb
   } finally {
     machine.settle(undefined)
     for (const socket of sockets) socket.close()
-    host.object.close()
+    loaded.object.close()
   }
 }
 

@@ -12,12 +12,11 @@ import { MOST_WORK, parseWork } from '../../support/verifier.ts'
 import { HELPERS, kernelRelease, testCfg } from '../../../testkit/packets/runner.ts'
 
 const KNOBS: Readonly<Record<ObjectName, readonly (keyof NodeCfg)[]>> = {
-  workload: ['redirect_peer', 'redirect_neigh', 'coarse_clock', 'jiffies'],
-  host: ['redirect_peer', 'redirect_neigh', 'coarse_clock', 'jiffies'],
+  tc: ['redirect_peer', 'redirect_neigh', 'coarse_clock', 'jiffies'],
   xdp: ['jiffies'],
   connect: ['connect_tcp', 'connect_udp'],
 }
-const OBJECTS: readonly ObjectName[] = ['workload', 'host', 'connect', 'xdp']
+const OBJECTS: readonly ObjectName[] = ['tc', 'connect', 'xdp']
 const records: {
   readonly object: string
   readonly knobs: string

@@ -43,28 +43,28 @@ beforeAll(async () => {
     execFileSync('ip', ['addr', 'replace', `${PEER[name]}/${bits}`, 'dev', 'lo', ...(bits === 128 ? ['nodad'] : [])])
   const facts = kernelFacts()
   const options = { cfg: testCfg(facts.features), stubHelpers: facts.missingHelpers }
-  const host = await loadObject('host', options)
-  const share = sharedMaps(host.object)
+  const loaded = await loadObject('tc', options)
+  const share = sharedMaps(loaded.object)
   const xdp = await loadObject('xdp', { ...options, share })
-  opened.push(host, xdp)
-  for (const name of ['from_host', 'to_host'] as const) programs.set(name, program(host, name))
+  opened.push(loaded, xdp)
+  for (const name of ['from_host', 'to_host'] as const) programs.set(name, program(loaded, name))
   programs.set('untracked', program(xdp, 'untracked'))
-  const addrs = new TestMap(host, catalogue.np_addrs)
+  const addrs = new TestMap(loaded, catalogue.np_addrs)
   for (const f of families) addrs.set(parseAddr(f.node), addrInfo(ADDR_SELF))
-  fillFailsafes(host)
-  const ct = new TestMap(host, catalogue.np_ct)
-  maps.hosts = new TestMap(host, catalogue.np_hosts)
+  fillFailsafes(loaded)
+  const ct = new TestMap(loaded, catalogue.np_ct)
+  maps.hosts = new TestMap(loaded, catalogue.np_hosts)
   maps.clear = () => ct.clear()
-  new TestMap(host, catalogue.np_untracked).set(ifindexOf('lo'), CLOSED)
+  new TestMap(loaded, catalogue.np_untracked).set(ifindexOf('lo'), CLOSED)
 })
 
 afterAll(() => {
   for (const { object } of opened) object.close()
 })
 
-function fillFailsafes(host: Loaded): void {
-  const failsafes = new TestMap(host, catalogue.np_failsafes)
-  const spared = new TestMap(host, catalogue.np_spared)
+function fillFailsafes(loaded: Loaded): void {
+  const failsafes = new TestMap(loaded, catalogue.np_failsafes)
+  const spared = new TestMap(loaded, catalogue.np_spared)
   for (const [way, ports] of [
     [FAILSAFE_IN, [OWN]],
     [FAILSAFE_OUT, [OTHERS, OTHERS_TOO]],

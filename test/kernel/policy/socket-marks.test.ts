@@ -23,7 +23,7 @@ const SCHED_CLS = 3
 /** of base/mark.h */
 const INDEX = 0x6e70
 
-const opened: { host?: Loaded; hosts?: TestMap<{ ifindex: number; view: number }, HostSets>; clear: () => Promise<void> } = {
+const opened: { loaded?: Loaded; hosts?: TestMap<{ ifindex: number; view: number }, HostSets>; clear: () => Promise<void> } = {
   clear: () => Promise.resolve(),
 }
 const filter = (priority: number): TcFilter => ({
@@ -115,17 +115,17 @@ beforeAll(async () => {
   for (const setting of ['ipv4.icmp_ratelimit', 'ipv6.icmp.ratelimit'])
     execFileSync('ip', ['netns', 'exec', OUTSIDE, 'sysctl', '-qw', `net.${setting}=0`])
   const { features, missingHelpers } = kernelFacts()
-  const host = await loadObject('host', { cfg: testCfg(features), stubHelpers: missingHelpers })
-  fill(openMaps(host), {})
-  const ct = new TestMap(host, catalogue.np_ct)
-  Object.assign(opened, { host, hosts: new TestMap(host, catalogue.np_hosts), clear: () => ct.clear() })
+  const loaded = await loadObject('tc', { cfg: testCfg(features), stubHelpers: missingHelpers })
+  fill(openMaps(loaded), {})
+  const ct = new TestMap(loaded, catalogue.np_ct)
+  Object.assign(opened, { loaded, hosts: new TestMap(loaded, catalogue.np_hosts), clear: () => ct.clear() })
   tcCreateHook(filter(2).ifindex)
-  tcAttach(filter(2), program(host, 'to_host'))
+  tcAttach(filter(2), program(loaded, 'to_host'))
 })
 
 afterAll(() => {
   ip([`link del ${devices.underlay.name}`, `netns del ${OUTSIDE}`])
-  opened.host?.object.close()
+  opened.loaded?.object.close()
 })
 
 describe.each(families)('$name', (f) => {

@@ -43,7 +43,7 @@ test('one that refuses the programs is told with its reason', async () => {
   const folder = join(node.folder, 'objects')
   mkdirSync(folder)
   writeFileSync(join(folder, 'refused.c'), REFUSED)
-  for (const name of ['workload', 'workload.floor'])
+  for (const name of ['tc', 'tc.floor'])
     execFileSync('clang-19', ['-g', '-O2', '-target', 'bpf', '-c', join(folder, 'refused.c'), '-o', join(folder, `${name}.bpf.o`)])
   const found = await kernel(`--objects=${folder}`, '--check')
   expect(codes(found)).toEqual([expect.stringMatching(new RegExp(`^kernel-refuses ${release()} .*(Permission denied|EACCES)`))])

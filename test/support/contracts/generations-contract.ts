@@ -58,6 +58,6 @@ export function generationsContract(setup: () => GenerationsUnderTest): void {
     const { generations, unpin } = setup()
     using first = await generations.load(PLAIN)
     unpin()
-    expect([generations.repin(first), generations.repin(first)]).toEqual([['map np_ct', 'program host-np_tail'], []])
+    expect([generations.repin(first), generations.repin(first)]).toEqual([['map np_ct', 'program tc-np_tail'], []])
   })
 }

@@ -38,7 +38,7 @@ class FakePinnedMap extends FakeMap {
 const HASH = 1
 const objects = OBJECTS.map((name) => typesIn(builtObject(name).btf))
 const PROGRAMS = [
-  ...['workload.from_workload', 'workload.to_workload', 'host.from_host', 'host.to_host', 'host.drop_tunnel', 'xdp.untracked'],
+  ...['tc.from_workload', 'tc.to_workload', 'tc.from_host', 'tc.to_host', 'tc.drop_tunnel', 'xdp.untracked'],
   ...CGROUP_HOOKS.map((hook) => `connect.${hook}`),
 ]
 
@@ -95,7 +95,7 @@ export class FakeGenerations implements Generations {
     if (!this.isMounted) throw new Error('there is no BPF file system')
     const lost = [...maps.keys()].filter((name) => this.maps.get(name)?.isPinned === false)
     for (const name of lost) this.maps.get(name)?.pin()
-    const programs = this.pinned.get(id) === PROGRAMS.length ? [] : ['program host-np_tail']
+    const programs = this.pinned.get(id) === PROGRAMS.length ? [] : ['program tc-np_tail']
     this.pinned.set(id, PROGRAMS.length)
     return [...lost.map((name) => `map ${name}`), ...programs]
   }

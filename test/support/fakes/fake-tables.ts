@@ -7,7 +7,7 @@ import { tableOf, type CounterValue, type Entry, type Table, type Tables } from 
 import { bindDeclared, builtObject } from '../compiled.ts'
 import { FakeMap } from './fake-map.ts'
 
-const { btf } = builtObject('workload')
+const { btf } = builtObject('tc')
 
 export class FakeTables implements Tables {
   readonly #maps = new Map<string, FakeMap>()

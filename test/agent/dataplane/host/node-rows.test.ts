@@ -11,7 +11,7 @@ import { addrInfo } from '../../../../testkit/packets/addr-info.ts'
 import { bindDeclared, builtObject } from '../../../support/compiled.ts'
 import { withLocal } from '../../../support/interfaces.ts'
 
-const { value } = bindDeclared(catalogue.np_addrs, builtObject('workload').btf)
+const { value } = bindDeclared(catalogue.np_addrs, builtObject('tc').btf)
 const write = textWriter(value)
 const [node, cluster, external] = [write(addrInfo(ADDR_NODE)), write(addrInfo(ADDR_SERVICE)), write(addrInfo(0, { flags: ADDR_EXTERNAL }))]
 const byClaim = addressClaims(value)

@@ -9,7 +9,7 @@ import { decodeText, textWriter } from '#agent/maps/byte-rows.ts'
 import { addrInfo } from '../../../../testkit/packets/addr-info.ts'
 import { bindDeclared, builtObject } from '../../../support/compiled.ts'
 
-const { value } = bindDeclared(catalogue.np_addrs, builtObject('workload').btf)
+const { value } = bindDeclared(catalogue.np_addrs, builtObject('tc').btf)
 const write = textWriter(value)
 const pod = (ifindex: number): string => write(addrInfo(ADDR_LOCAL_POD, { flags: 2, ifindex }))
 const RULES = { identity: 7, ingress: '00000000000000aa', egress: '00000000000000bb' }

@@ -7,7 +7,7 @@ import { decodeBytes, encodeBytes } from '#agent/maps/byte-rows.ts'
 import { bindDeclared, builtObject } from '../../../support/compiled.ts'
 import { FakeMap } from '../../../support/fakes/fake-map.ts'
 
-const { btf } = builtObject('workload')
+const { btf } = builtObject('tc')
 const codecs = bindDeclared(catalogue.np_state, btf)
 const KEY = new Uint8Array(4)
 

@@ -15,7 +15,7 @@ import { addrInfo } from '../../../../testkit/packets/addr-info.ts'
 import { bindDeclared, builtObject } from '../../../support/compiled.ts'
 import { FakeMap } from '../../../support/fakes/fake-map.ts'
 
-const { btf } = builtObject('workload')
+const { btf } = builtObject('tc')
 const NAMES = [...POLICY_TABLES, 'addrs'] as const
 type Name = (typeof NAMES)[number]
 const addrs = bindDeclared(catalogue.np_addrs, btf)

@@ -65,7 +65,7 @@ describe('probeFeatures', () => {
       return 0
     }, machine(250))
     expect(features).toMatchObject({ jiffies64: 'yes', redirect_peer: 'yes', global_functions: 'no' })
-    expect(['workload', 'connect'].map((name) => objectFileName(name, features))).toEqual(['workload.floor.bpf.o', 'connect.bpf.o'])
+    expect(['tc', 'connect'].map((name) => objectFileName(name, features))).toEqual(['tc.floor.bpf.o', 'connect.bpf.o'])
   })
 
   test('what takes a tunnel’s marks off is found out by doing it: a flag is refused when it is used', () => {

@@ -41,7 +41,7 @@ const badPolicies = (count: number, ingress: (at: number) => readonly Rule[]): r
 const inParts = (count: number): readonly Rule[] => times(count, (at) => ruleOf(at, { protocols: [6], destination: toPorts(at * 300 + 7) }))
 
 test('the tables are as large as the programs have them', () => {
-  const maps = declaredMaps(builtObject('workload').btf)
+  const maps = declaredMaps(builtObject('tc').btf)
   expect(Object.fromEntries(Object.keys(TABLE_SIZES).map((table) => [table, maps.get(`np_${table}`)?.maxEntries]))).toEqual(TABLE_SIZES)
 })
 
