@@ -105,12 +105,15 @@ test("a name that another's endpoint has is told, once, and the endpoint stays",
   await addNode(admin, 'n1')
   await soon('told', async () => (await condition('Synced'))?.reason === 'NamesTaken')
   expect((await endpoint('n1-auto-hep'))?.metadata.resourceVersion).toBe(other.metadata.resourceVersion)
-  const events = await admin.list({ apiVersion: 'v1', kind: 'Event' })
-  expect(events.filter((one) => textAt(one, 'reason') === 'NamesTaken')).toMatchObject([
-    { involvedObject: { kind: 'ControllersConfiguration', name: 'default' }, source: { component: 'netplane-controllers' } },
-  ])
+  const events = async (): Promise<readonly ApiObject[]> =>
+    (await admin.list({ apiVersion: 'v1', kind: 'Event' })).filter((one) => textAt(one, 'reason') === 'NamesTaken')
+  // it is written after the status
+  await soon('an event', async () => (await events()).length > 0)
   await admin.delete(namedOf(other))
   await soon('made', async () => (await endpoint('n1-auto-hep'))?.metadata.labels?.['netplane.io/created-by'] === 'netplane-controllers')
+  expect(await events()).toMatchObject([
+    { involvedObject: { kind: 'ControllersConfiguration', name: 'default' }, source: { component: 'netplane-controllers' } },
+  ])
 })
 
 test('a node whose agent says no interfaces waits, and is named', async () => {

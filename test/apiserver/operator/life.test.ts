@@ -362,11 +362,11 @@ test('a deleted Installation goes once nodes are clean, or left; pools, definiti
   await client.patch(pod, { status: { conditions } }, { type: 'merge', subresource: 'status' })
   // nothing runs on n2, and its kubelet is not silent
   await expect.poll(() => found(INSTALLATION), { timeout: 40_000 }).toBeUndefined()
-  const events = await client.list(
-    { apiVersion: 'v1', kind: 'Event', namespace: 'default' },
-    { fieldSelector: `involvedObject.uid=${metadata.uid ?? ''},reason=NodesLeft` },
-  )
-  expect(events.map(({ message }) => message)).toEqual(['not clean after 12s: n2'])
+  const told = async (): Promise<readonly unknown[]> => {
+    const of = { fieldSelector: `involvedObject.uid=${metadata.uid ?? ''},reason=NodesLeft` }
+    return (await client.list({ apiVersion: 'v1', kind: 'Event', namespace: 'default' }, of)).map(({ message }) => message)
+  }
+  await expect.poll(told).toEqual(['not clean after 12s: n2'])
   for (const gone of [cleanup, ROLE, { ...ROLE, kind: 'ClusterRoleBinding' }]) expect(await found(gone)).toBeUndefined()
   await expect.poll(() => client.list({ apiVersion: INSTALLATION.apiVersion, kind: 'NetplaneStatus' })).toEqual([])
   const stays: readonly Named[] = [
