@@ -2,7 +2,7 @@
 /** The verbs of CNI, as far as both modes share them. What is given away is on disk before it is used, and used before
  * it is answered. Layer: agent/cni. */
 import type { Clock } from '#lib/base/clock.ts'
-import { DatastoreLockedError, errorText } from '#lib/base/errors.ts'
+import { DatastoreLockedError, errorText, NotYetError } from '#lib/base/errors.ts'
 import { formatAddr } from '#lib/base/ip.ts'
 import { KeyedMutex } from '#lib/base/async/semaphore.ts'
 import { waitUntil, withinLimits, type WaitLimits } from '#lib/base/async/wait.ts'
@@ -205,7 +205,7 @@ export class Plugin {
   }
 
   async #check({ sandbox, addresses, ...request }: RequestOf<'CHECK'>): Promise<void> {
-    const { attachments, node, addresses: source } = this.#options
+    const { attachments, addresses: source } = this.#options
     const attachment = attachments.ofSandbox(sandbox.containerId)
     if (attachment?.ifname !== sandbox.ifname)
       throw new CniError('unknownContainer', `there is no ${sandbox.ifname} of ${sandbox.containerId}`)
@@ -213,9 +213,24 @@ export class Plugin {
     const reason =
       (lost && `${formatAddr(lost)} is not the pod's`) ??
       this.#networkingOf(attachment).whatDiffers({ ...attachment, netns: sandbox.netns }) ??
-      node.missingOf(this.#placeOf(attachment))
+      (await this.#lackOf(attachment))
     if (reason !== undefined) throw new CniError('differs', reason)
     await source.checkDelegated(attachment, request)
+  }
+
+  /** What the kernel lacks of the pod; undefined: nothing. What was known of its rows is found out again when other
+   * programs have been loaded: only what stays away is told. */
+  async #lackOf(attachment: Attachment): Promise<string | undefined> {
+    const { node, clock, stop } = this.#options
+    const place = this.#placeOf(attachment)
+    const missing = (): string | undefined => node.missingOf(place)
+    const limits = { clock, deadline: clock.now() + CHECK_MS, signal: stop }
+    try {
+      await waitUntil({ ...limits, missing, wokenBy: [node.changed] })
+    } catch (thrown) {
+      if (!(thrown instanceof NotYetError)) throw thrown
+    }
+    return missing()
   }
 
   async #gc({ valid, ...request }: RequestOf<'GC'>): Promise<void> {
@@ -288,3 +303,5 @@ export class Plugin {
 
 const SHOWN = 500
 const GIVE_BACK_MS = 5000
+/** Rows of a pod are found again within this time when other programs have been loaded. */
+const CHECK_MS = 2000

@@ -41,7 +41,7 @@ afterEach(async () => {
 function device(): string {
   const [links, filters = ''] = machine
     .sh(
-      `ip -json -details link show ${TUNNEL_DEVICE} 2>/dev/null || echo '[]'; echo ---; tc filter show dev ${TUNNEL_DEVICE} ingress 2>&1 || true`,
+      `links=$(ip -json -details link show ${TUNNEL_DEVICE} 2>/dev/null) && echo "$links" || echo '[]'; echo ---; tc filter show dev ${TUNNEL_DEVICE} ingress 2>&1 || true`,
     )
     .split('---')
   const [link] = listOf(links)

@@ -69,7 +69,10 @@ test('CHECK says where the veth has gone, and what the kernel lacks', async () =
   expect(await check()).toBe('101: eth0 has its other end at veth2, not at veth1')
   of.otherVeths.set('/run/netns/a-1', 'veth1')
   of.change({ missing: 'a row' })
-  expect(await check()).toBe('101: a row')
+  const lacking = check()
+  await settle()
+  of.clock.advance(2000)
+  expect(await lacking).toBe('101: a row')
 })
 
 test('GC forgets what is not valid', async () => {

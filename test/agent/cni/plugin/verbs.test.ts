@@ -101,7 +101,10 @@ describe('CHECK', () => {
   test('is content with what ADD has made, and says what differs', async () => {
     const prevResult = (await of.add({ pod: 'a' })).output
     const check = async (sandbox = { pod: 'a' }, previous: unknown = prevResult): Promise<string> => {
-      const outcome = await of.call('CHECK', sandbox, { prevResult: previous })
+      const called = of.call('CHECK', sandbox, { prevResult: previous })
+      await settle()
+      of.clock.advance(2000)
+      const outcome = await called
       return outcome.status === 0 ? 'content' : refusalOf(outcome)
     }
     expect(await check()).toBe('content')
@@ -114,6 +117,15 @@ describe('CHECK', () => {
     of.veths.devices.clear()
     expect(await check()).toBe(`101: ${hostOf('a')} is gone`)
     expect(of.left()).toMatchObject({ saved: ['a-1.json'], held: ['a-1'] })
+  })
+
+  test('looks again, for rows are known anew when other programs have been loaded', async () => {
+    const prevResult = (await of.add({ pod: 'a' })).output
+    of.change({ missing: 'a row' })
+    const called = of.call('CHECK', { pod: 'a' }, { prevResult })
+    await settle()
+    of.change({ missing: undefined })
+    expect((await called).status).toBe(0)
   })
 })
 
