@@ -16,6 +16,7 @@ import { felixSchema } from '#agent/config/open-api.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { kubernetesPrograms } from '../../testkit/kubernetes/build/programs.ts'
 import { LoopbackCluster } from '../../testkit/kubernetes/loopback-cluster.ts'
+import { compileCache } from '../../testkit/base/compile-cache.ts'
 import { tokenFor } from './accounts.ts'
 import { startKubelet } from './kubelet.ts'
 
@@ -53,7 +54,10 @@ interface Ended {
 
 /** A line as a shell takes it, in a folder of the test's own. */
 function shell(line: string, env: Readonly<Record<string, string>> = { KUBECONFIG: cluster.kubeconfig() }): Promise<Ended> {
-  const options = { cwd: folder, env: { PATH: `${join(folder, 'bin')}:${process.env['PATH'] ?? ''}`, HOME: folder, ...env } }
+  const options = {
+    cwd: folder,
+    env: { ...compileCache(), PATH: `${join(folder, 'bin')}:${process.env['PATH'] ?? ''}`, HOME: folder, ...env },
+  }
   return new Promise((settle) => {
     execFile('bash', ['-c', line], options, (error, stdout, stderr) => {
       settle({ code: error === null ? 0 : Number(error.code), stdout, stderr })

@@ -11,6 +11,7 @@ import { readArgs } from '../../cli/args.ts'
 import { commands, questions } from '../../cli/commands.ts'
 import { EXIT, exitCodesTable, FAILURES } from '../../cli/exit-codes.ts'
 import { clusterCommands } from '../../cli/resources/commands.ts'
+import { compileCache } from '../../testkit/base/compile-cache.ts'
 
 const NAMES = [...clusterCommands, ...commands, ...questions].map(({ name }) => name)
 
@@ -25,7 +26,7 @@ afterAll(() => {
 /** With a cluster that is nowhere, and no maps. */
 function run(line: string): Promise<string> {
   const [program = '', ...args] = [...nodeCommand(join(packageRoot(), 'cli/main.ts')), ...line.split(' ')]
-  const env = { PATH: process.env['PATH'], HOME: folder, KUBECONFIG: join(folder, 'nowhere') }
+  const env = { ...compileCache(), PATH: process.env['PATH'], HOME: folder, KUBECONFIG: join(folder, 'nowhere') }
   return new Promise((settle) => {
     execFile(program, args, { cwd: folder, env }, (error, _stdout, stderr) => {
       settle(`${error === null ? 0 : String(error.code)}: ${stderr}`)
