@@ -26,7 +26,10 @@ export const ALONE = [
 const ALONE_IN_CLUSTER = [pathOf('cluster/operator/switch')]
 /** Files outside of the gate, by the part that has them: they measure, or take long for what they find. */
 export const SLOW = {
-  bench: ['lab/image-arm64', 'lab/upstream/rates', 'apiserver/operator/cost'].map(pathOf),
+  bench: [
+    ...['lab/image-arm64', 'lab/upstream/rates', 'apiserver/operator/cost'],
+    ...['lib/kube/parse/longest', 'lib/model/selector/longest'],
+  ].map(pathOf),
   e2e: [
     ...['lab/net/firewall-programs', 'apiserver/upgrade/chart-kills'],
     ...['chained', 'churn', 'dataplane-mode', 'empty-cluster', 'faults', 'operator/interrupted', 'operator/ipv6'].map(
@@ -68,7 +71,7 @@ export function stagesIn(folder: string): readonly Stage[] {
   const api = filesOf(inApi, SLOW_FILES)
   /** Those of the paths, one project after the other. */
   const slow = (paths: readonly string[]): readonly Part[] =>
-    [lab, inApi, e2e].flatMap((options) => {
+    [unit, lab, inApi, e2e].flatMap((options) => {
       const only = paths.filter((path) => kindOf(path).project === options.project)
       return only.length === 0 ? [] : [withKubernetes(tests({ ...options, only }))]
     })
@@ -79,7 +82,7 @@ export function stagesIn(folder: string): readonly Stage[] {
       tests({
         ...inApi,
         prefix: [...asMatrix, ...inOwnNamespaces],
-        only: ['apiserver/operator/rights', 'apiserver/upgrade/versions'].map(pathOf),
+        only: ['apiserver/operator/rights', 'apiserver/upgrade/import-many', 'apiserver/upgrade/versions'].map(pathOf),
       }),
     ),
     withKubernetes(tests({ ...e2e, prefix: asMatrix, only: ALONE_IN_CLUSTER })),
@@ -109,7 +112,7 @@ export function stagesIn(folder: string): readonly Stage[] {
       weight: BUSY,
       parts: [tests({ project: 'kernel', prefix: withSanitizedAddon, only: ['test/native/'] })],
     },
-    { name: 'unit', weight: BUSY, parts: [tests(unit)], again: file(unit) },
+    { name: 'unit', weight: BUSY, parts: [tests({ ...unit, except: SLOW_FILES })], again: file(unit) },
     { name: 'lint', weight: BUSY, parts: [make('lint')] },
     { name: 'oracle', weight: BUSY, parts: [make('test-oracle')] },
     { name: 'fuzz', weight: BUSY, parts: [make('test-fuzz')] },
