@@ -79,10 +79,22 @@ export class ScenarioRun<Step extends { readonly kind: string }> {
   async *endChecks(isOurs?: (line: unknown) => boolean): AsyncGenerator<Check> {
     const { survivor } = this.#plan
     yield await restartCheck(this.#soak)
-    yield holdingsCheck(survivor, this.#samples, this.#soak.node(survivor).holdings())
+    yield holdingsCheck(survivor, this.#samples, await this.#freshHoldings())
     yield await leakCheck(this.#soak, this.#before)
     yield logCheck(this.#soak.nodes, isOurs)
     yield await downCheck(this.#soak)
+  }
+
+  /** Of an agent that has just started, once it holds no more than a second before: what stands by behind programs
+   * comes one by one. */
+  async #freshHoldings(): Promise<Holdings> {
+    const holdings = (): Holdings => this.#soak.node(this.#plan.survivor).holdings()
+    for (let before = holdings(), tries = 1; ; tries++) {
+      await systemClock.sleep(1000, this.#run.signal)
+      const now = holdings()
+      if (now.descriptors <= before.descriptors || tries === 20) return now
+      before = now
+    }
   }
 
   async #compare(): Promise<void> {
