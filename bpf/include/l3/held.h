@@ -11,7 +11,7 @@
 #define HELD_NS SECOND_NS   /* another datagram with the same id may be on its way after that */
 #define HELD_BYTES CUT_MOST /* a frame of an MTU of 9,000, and more */
 #define HELD_PARTS 8        /* of a datagram */
-#define HELD_PLACES 64      /* of all datagrams; each takes its memory, used or not */
+#define HELD_PLACES 64      /* of all datagrams of pods, and of all others; each takes its memory, used or not */
 
 /* Whose part of what. */
 struct held_id {
@@ -28,9 +28,15 @@ struct held {
 };
 _Static_assert(sizeof(struct held) <= sizeof(struct cut), "the held packet is put together there");
 
-/* Each object's own. A datagram's parts have the places from its hash on; one that is another's is taken, which bounds
- * what strangers can leave here. No LRU: before Linux 6.16 one CPU would have all of so few places. */
-NP_TABLE(np_held, __u32, struct held, HELD_PLACES);
+/* Each object's own: first the network's places, then those of pods. A datagram's parts have the places from its hash
+ * on; one that is another's is taken, which bounds what strangers can leave here. No LRU: before Linux 6.16 one CPU
+ * would have all of so few places. */
+NP_TABLE(np_held, __u32, struct held, 2 * HELD_PLACES);
+
+static __always_inline __u32 held_place(__u32 hash, __u32 part, const struct scratch *s)
+{
+	return (hash + part) % HELD_PLACES + (s->hook == FROM_WORKLOAD ? HELD_PLACES : 0);
+}
 
 static __always_inline __u32 held_id_of(struct held_id *id, struct __sk_buff *skb, const struct scratch *s)
 {
@@ -90,7 +96,7 @@ static __noinline bool fragment_hold(struct __sk_buff *skb, struct scratch *s)
 	__u64 length = skb->len;
 	struct held *held;
 	struct cut *cut;
-	__u32 zero = 0, first, place;
+	__u32 zero = 0, hash, place;
 
 	cut = bpf_map_lookup_elem(&np_cut, &zero);
 	if (!cut || length > HELD_BYTES)
@@ -102,10 +108,10 @@ static __noinline bool fragment_hold(struct __sk_buff *skb, struct scratch *s)
 		return false;
 	held->since = s->now;
 	held->length = length + 1;
-	first = held_id_of(&held->id, skb, s);
+	hash = held_id_of(&held->id, skb, s);
 #pragma unroll
 	for (int i = 0; i < HELD_PARTS; i++) {
-		place = (first + i) % HELD_PLACES;
+		place = held_place(hash, i, s);
 		if (!held_part(&held->id, i, &place, s->now)) {
 			count_slot(DROP_MAX + COUNT_FRAGMENT_HELD);
 			return !bpf_map_update_elem(&np_held, &place, held, BPF_ANY);
@@ -120,7 +126,7 @@ static __noinline bool fragments_release(struct __sk_buff *skb, struct scratch *
 {
 	struct held *held;
 	struct held_id id;
-	__u32 first = held_id_of(&id, skb, s), place = first % HELD_PLACES, next = (first + 1) % HELD_PLACES;
+	__u32 hash = held_id_of(&id, skb, s), place = held_place(hash, 0, s), next = held_place(hash, 1, s);
 	__u64 length;
 
 	/* a part's place may be another's by now; hardly those of two */
@@ -130,7 +136,7 @@ static __noinline bool fragments_release(struct __sk_buff *skb, struct scratch *
 		return false;
 #pragma unroll
 	for (int i = 0; i < HELD_PARTS; i++) {
-		place = (first + i) % HELD_PLACES;
+		place = held_place(hash, i, s);
 		held = held_part(&id, i, &place, s->now);
 		if (!held)
 			continue;

@@ -98,6 +98,7 @@ static __always_inline bool answer_wanted(enum drop why)
 }
 
 #define ANSWERS_A_SECOND 1000 /* on each CPU; as the kernel's icmp_msgs_per_sec */
+#define ANSWER_RATES 64
 
 struct answer_rate {
 	__u64 since;
@@ -108,19 +109,21 @@ struct answer_rate {
 /* Each object's own, and of each CPU: it outlives packets, and what is here is lost with the programs. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, ANSWER_RATES);
 	__type(key, __u32);
 	__type(value, struct answer_rate);
 } np_answer_rate SEC(".maps");
 
 /* The rate limit of ICMP errors and TCP resets that we make: a sender with forged sources must not flood others with
- * our answers. */
-static __always_inline bool answer_allowed(__u64 now)
+ * our answers. A pod, which cannot forge them, has the rate of its device, and each other hook has its own: what one
+ * uses up is there for the others. */
+static __always_inline bool answer_allowed(struct __sk_buff *skb, const struct scratch *s)
 {
-	struct answer_rate *rate;
-	__u32 zero = 0;
+	const __u32 hooks = TO_HOST + 1;
+	__u32 which = s->hook == FROM_WORKLOAD ? hooks + skb->ifindex % (ANSWER_RATES - hooks) : s->hook;
+	struct answer_rate *rate = bpf_map_lookup_elem(&np_answer_rate, &which);
+	const __u64 now = s->now;
 
-	rate = bpf_map_lookup_elem(&np_answer_rate, &zero);
 	if (!rate)
 		return false;
 	if (now - rate->since > SECOND_NS) {
@@ -169,7 +172,7 @@ static __noinline enum verdict icmp_answer(struct __sk_buff *skb, struct scratch
 
 	answer_source(s, why);
 	if (addr_is_zero(&s->answer.from) || s->p.tunnelled || icmp_is_error(skb, &s->p) || s->p.fragment ||
-	    addr_is_multicast(&s->p.t.src, s->p.v4) || !answer_allowed(s->now))
+	    addr_is_multicast(&s->p.t.src, s->p.v4) || !answer_allowed(skb, s))
 		return VERDICT_NONE;
 	answer_kind(why, s->p.v4, what);
 	head = s->p.v4 ? sizeof(struct answer_v4) : sizeof(struct answer_v6);

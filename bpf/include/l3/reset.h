@@ -95,7 +95,7 @@ static __noinline enum verdict reset_answer(struct __sk_buff *skb, struct scratc
 	__u32 size;
 	enum verdict verdict;
 
-	if (p->tcp_flags & TCP_RST || !answer_allowed(s->now) || bpf_skb_load_bytes(skb, 0, eth, sizeof(eth)))
+	if (p->tcp_flags & TCP_RST || !answer_allowed(skb, s) || bpf_skb_load_bytes(skb, 0, eth, sizeof(eth)))
 		return VERDICT_NONE;
 	answer_eth((void *)s->answer.buf, eth, p->v4);
 	reset_length(skb, p);
