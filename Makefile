@@ -102,10 +102,10 @@ $(SHIM) $(DATASTORE): | deps
 	@$(CC) -static -s -O2 -Wall -Wextra -Werror -o $@ $<
 
 ts: dist/.built
-dist/.built: $(TS_SOURCES) scripts/bundle-agent.ts scripts/bundling.ts tsconfig.json tsconfig.build.json node_modules/.package-lock.json
+dist/.built: $(TS_SOURCES) scripts/bundle-programs.ts scripts/bundling.ts tsconfig.json tsconfig.build.json node_modules/.package-lock.json
 	@echo "  ts      dist"
-	@$(NODE) node_modules/typescript/bin/tsc --incremental --tsBuildInfoFile dist/.tsbuildinfo -p tsconfig.build.json
-	@$(RUN) scripts/bundle-agent.ts
+	@$(NODE) node_modules/typescript-7/bin/tsc --incremental --tsBuildInfoFile dist/.tsbuildinfo -p tsconfig.build.json
+	@$(RUN) scripts/bundle-programs.ts
 	@touch $@
 
 # The root file system of Dockerfile, without Docker: build/image, and as an image in one file. `make image` asks Debian for its packages each time; the
@@ -279,7 +279,7 @@ e2e: all
 	@E2E=long $(RUN) test/run.ts api e2e
 
 types: node_modules/.package-lock.json
-	@$(NODE) node_modules/typescript/bin/tsc --noEmit --incremental --tsBuildInfoFile $(CACHE)/types.tsbuildinfo -p tsconfig.json
+	@$(NODE) node_modules/typescript-7/bin/tsc --noEmit --incremental --tsBuildInfoFile $(CACHE)/types.tsbuildinfo -p tsconfig.json
 
 C_FILES = git ls-files '*.c' '*.h' '*.cc'
 # as binding.gyp has them

@@ -14,6 +14,13 @@ export default tseslint.config(
       '@typescript-eslint/no-non-null-assertion': 'error',
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true }],
       '@typescript-eslint/no-confusing-void-expression': 'off',
+      // the compiler says it (noUnusedLocals, noUnusedParameters)
+      '@typescript-eslint/no-unused-vars': 'off',
+      // asked about every assignment, a sixth of all the time: we have no enum, and classes with private fields are
+      // the compiler's business already
+      '@typescript-eslint/no-unsafe-enum-assignment': 'off',
+      '@typescript-eslint/no-unsafe-enum-comparison': 'off',
+      '@typescript-eslint/no-unsafe-class-instance-assignment': 'off',
       'max-params': ['error', 3],
     },
   },

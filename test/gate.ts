@@ -116,6 +116,8 @@ export function stagesIn(folder: string): readonly Stage[] {
     { name: 'lint', weight: BUSY, parts: [make('lint')] },
     { name: 'oracle', weight: BUSY, parts: [make('test-oracle')] },
     { name: 'fuzz', weight: BUSY, parts: [make('test-fuzz')] },
+    // for what is measured at the end: then nothing else would run while it is built
+    { name: 'previous', weight: BUSY, parts: [line(node, '--conditions=source', 'testkit/previous/main.ts')] },
     { name: 'vm', obstacle: needsRoot, weight: MACHINES, parts: [vm], again: whole(vm) },
     { name: 'loss', obstacle: needsRoot, parts: [tests({ ...lab, only: ALONE })], again: file(lab) },
     {

@@ -6,7 +6,7 @@ import { waitFor } from '../../lab/wait.ts'
 import type { Given, Step } from '../../testkit/packets/case.ts'
 import { NODE_PORT, at, families, type Family } from '../../testkit/packets/cluster.ts'
 import { tcp, udp } from '../../testkit/packets/packet.ts'
-import { packetRunner, type Features, type PacketRunner } from '../../testkit/packets/runner.ts'
+import type { PacketRunner } from '../../testkit/packets/runner.ts'
 import { HANG_MS } from '../../testkit/base/hang.ts'
 import { policy, ruleName, toPort } from './packets/policy/policies.ts'
 
@@ -18,26 +18,11 @@ const MOST = 64
 const WHILE_MS = 2 ** 27 / 1e6
 const FLOOD = 1000
 
-export interface EventsOptions {
-  readonly features: Features
-  readonly stubs: readonly number[]
-  /** by a ring buffer, or by perf buffers as before 5.8 */
-  readonly ring: boolean
-}
-
 type Packets = readonly (readonly [Step['through'], Uint8Array, Step['action']])[]
 
 /** Calls `count` for each, with what was wrong. */
-export async function flowEventCases(
-  { features, stubs, ring }: EventsOptions,
-  count: (name: string, wrong: string | undefined) => void,
-): Promise<void> {
-  const runner = await packetRunner(features, stubs, { ring_buffer: Number(ring), host_policy: 0 })
-  try {
-    for (const family of families) for (const { name, run } of CASES) count(`${family.name}: ${name}`, await run(new World(runner), family))
-  } finally {
-    runner.close()
-  }
+export async function flowEventCases(runner: PacketRunner, count: (name: string, wrong: string | undefined) => void): Promise<void> {
+  for (const family of families) for (const { name, run } of CASES) count(`${family.name}: ${name}`, await run(new World(runner), family))
 }
 
 /** One case's events. */

@@ -119,6 +119,8 @@ export interface PacketRunner {
   ruleName(rule: number): string
   /** of a drop reason, or another counter */
   counted(name: string): number
+  /** a program of hooks of the host devices and pods, to be attached; who asks for it closes it */
+  handle(name: string): BpfProgram
   close(): void
 }
 
@@ -172,6 +174,7 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
       if (slot === undefined) throw new Error(`no counter ${name}`)
       return counter(maps, slot)
     },
+    handle: (name) => program(tc, name),
     close() {
       for (const reader of readers) reader.close()
       for (const handle of [...programs.values(), ...standbys.values(), ...share.values(), maps.policy, maps.failsafes]) handle.close()

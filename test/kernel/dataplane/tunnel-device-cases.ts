@@ -12,12 +12,10 @@ import { TUNNEL_DEVICE, TunnelDevice } from '#agent/dataplane/host/tunnel-device
 import { InterfaceMonitor, MONITOR_BUFFER_BYTES, MONITOR_GROUPS } from '#agent/interfaces/monitor.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
 import type { Interface } from '#agent/interfaces/table.ts'
-import { counterSlots, counterTotal } from '#agent/maps/counters.ts'
 import { parsePort, type Port } from '#lib/base/ip.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import { udp } from '../../../testkit/packets/packet.ts'
-import { loadObject, program, sharedMaps } from '../../../testkit/packets/objects.ts'
-import { testCfg, type Features } from '../../../testkit/packets/runner.ts'
+import type { PacketRunner } from '../../../testkit/packets/runner.ts'
 
 type Check = (name: string, wrong: string | undefined) => void
 
@@ -123,11 +121,9 @@ class Machine implements Disposable {
   }
 }
 
-export async function tunnelDeviceCases(features: Features, stubs: readonly number[], check: Check): Promise<void> {
-  const loaded = await loadObject('tc', { cfg: testCfg(features), stubHelpers: stubs })
-  const counters = sharedMaps(loaded.object).get('np_counters')
-  const slot = counterSlots(loaded.btf).get('DROP_TUNNEL_FOREIGN') ?? 0
-  const handle = program(loaded, 'drop_tunnel')
+export async function tunnelDeviceCases(runner: PacketRunner, check: Check): Promise<void> {
+  const handle = runner.handle('drop_tunnel')
+  const before = runner.counted('DROP_TUNNEL_FOREIGN')
   using machine = new Machine({ id: handle.info().id, handle })
   const { got, sockets } = await victims()
   try {
@@ -138,7 +134,7 @@ export async function tunnelDeviceCases(features: Features, stubs: readonly numb
     check('the tunnel’s device is made', found === wanted ? undefined : found)
     check('it has no IPv6', readdirSync('/proc/sys/net/ipv6/conf').includes(TUNNEL_DEVICE) ? 'it has' : undefined)
     await intrude()
-    const dropped = counters === undefined ? 0 : counterTotal(counters, slot)
+    const dropped = runner.counted('DROP_TUNNEL_FOREIGN') - before
     check('nothing gets in by it', got.length === 0 ? undefined : got.join(', '))
     check('what it drops is counted', dropped === 2 * INTRUSIONS.size ? undefined : `${dropped} of ${2 * INTRUSIONS.size}`)
     check('of another port it is made again', machine.settle(OTHER_PORT)?.vxlan?.port === OTHER_PORT ? undefined : 'it is not')
@@ -148,7 +144,7 @@ export async function tunnelDeviceCases(features: Features, stubs: readonly numb
   } finally {
     machine.settle(undefined)
     for (const socket of sockets) socket.close()
-    loaded.object.close()
+    handle.close()
   }
 }
 

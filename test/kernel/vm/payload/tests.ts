@@ -14,7 +14,8 @@ import { tunnelDeviceCases } from '../../dataplane/tunnel-device-cases.ts'
 import { flowEventCases } from '../../flow-event-cases.ts'
 import { netfilterCases } from '../../firewall/netfilter-cases.ts'
 import { preflightCases } from '../../preflight/cases.ts'
-import type { Features } from '../../../../testkit/packets/runner.ts'
+import type { NodeCfg } from '#agent/maps/shapes.ts'
+import type { Features, PacketRunner } from '../../../../testkit/packets/runner.ts'
 import { HELPERS, kernelRelease, packetRunner, setUpNamespace } from '../../../../testkit/packets/runner.ts'
 import { casesFor } from '../../packets/all.ts'
 import { devices } from '../../../../testkit/packets/cluster.ts'
@@ -47,15 +48,13 @@ async function part(name: string, run: () => Promise<void> | void): Promise<bool
   return isDone
 }
 
-async function packets(features: Features, stubs: readonly number[]): Promise<void> {
-  const runner = await packetRunner(features, stubs)
+function packets(runner: PacketRunner, features: Features): void {
   const cases = casesFor(features)
   for (const packetCase of cases) count(packetCase.name, runner.run(packetCase))
   const cut = cases.filter((one) => !runner.runsWhole(one)).length
   const words = `${cut} of ${cases.length} packet cases end before a step that test runs of this kernel do not take`
   console.log(`facts: ${words}`)
   if (!isBefore(6, 1)) count('every packet case runs whole, since 6.1', cut === 0 ? undefined : words)
-  runner.close()
 }
 
 async function objects(facts: KernelFacts): Promise<void> {
@@ -93,22 +92,48 @@ function isBefore(major: number, minor: number): boolean {
   return first < major || (first === major && second < minor)
 }
 
+interface Programs {
+  readonly features: Features
+  readonly stubs: readonly number[]
+  readonly knobs?: Partial<NodeCfg>
+}
+
+/** Loading takes an emulated machine half a minute: parts that ask the same programs share them. */
+async function withRunner(name: string, { features, stubs, knobs }: Programs, use: (runner: PacketRunner) => Promise<void>): Promise<void> {
+  let runner: PacketRunner | undefined
+  await part(name, async () => {
+    runner = await packetRunner(features, stubs, knobs)
+  })
+  if (runner === undefined) return
+  await use(runner)
+  runner.close()
+}
+
 async function onDevices(facts: KernelFacts): Promise<void> {
   await part('marks', () => count('marks of test runs, since 5.6', facts.marks || isBefore(5, 6) ? undefined : 'the kernel tells none'))
-  await part('packets', () => packets(facts.features, facts.missingHelpers))
+  await withRunner('programs', { features: facts.features, stubs: facts.missingHelpers }, async (runner) => {
+    await part('packets', () => packets(runner, facts.features))
+    await part('events by perf buffers', () => flowEventCases(runner, count))
+    await part('tunnel device', () => tunnelDeviceCases(runner, count))
+  })
   // Where the kernel has some new helpers, the way without them is tried as well: it must do the same. Where it has
   // all, no other goes that way but this machine's own, whose packets go both.
   const has = new Set(Object.values(facts.features))
   if (has.has(true) && has.has(false)) {
     const none = { redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: false, netnsCookies: false }
-    await part('packets without new helpers', () => packets(none, Object.values(HELPERS)))
+    await withRunner('programs without new helpers', { features: none, stubs: Object.values(HELPERS) }, async (runner) => {
+      await part('packets without new helpers', () => packets(runner, none))
+    })
   }
-  for (const ring of isBefore(5, 8) ? [false] : [false, true]) {
-    const by = ring ? 'a ring buffer' : 'perf buffers'
-    await part(`events by ${by}`, () => flowEventCases({ features: facts.features, stubs: facts.missingHelpers, ring }, count))
-  }
+  if (!isBefore(5, 8))
+    await withRunner(
+      'programs with a ring buffer',
+      { ...facts, stubs: facts.missingHelpers, knobs: { ring_buffer: 1 } },
+      async (runner) => {
+        await part('events by a ring buffer', () => flowEventCases(runner, count))
+      },
+    )
   await part('attaching', () => attachCases(devices.underlay.name, count))
-  await part('tunnel device', () => tunnelDeviceCases(facts.features, facts.missingHelpers, count))
 }
 
 try {
