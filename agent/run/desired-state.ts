@@ -6,7 +6,7 @@ import { deepEqual } from '#lib/base/deep-equal.ts'
 import { ownNode, type Node } from '#lib/model/node.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import type { Store } from '#lib/store/store.ts'
-import { Compiler, type Conflict } from '../compile/compile.ts'
+import { Compiler, type CompileInput, type Conflict } from '../compile/compile.ts'
 import type { Configuration, DesiredChange } from '../compile/desired.ts'
 import type { TruncatedRuleLists, QuotaExceeded } from '../compile/policy/policy-size.ts'
 import { resolveConfig, type Resolved } from '../config/resolve.ts'
@@ -115,7 +115,7 @@ export class DesiredState {
     const { snapshot } = store
     if (!store.synced || this.#revision !== undefined || ownNode(snapshot, node) === undefined) return undefined
     const { config } = resolveConfig([...own, ...configurationsOf(snapshot.felixConfigurations, node)], undefined)
-    return this.#compiler.configuration({ snapshot, settings: config.compile })
+    return this.#compiler.configuration(this.#inputOf(snapshot, config.compile))
   }
 
   /** What programs' numbers of rules mean, and how much there is of policy. */
@@ -138,16 +138,19 @@ export class DesiredState {
   }
 
   *#compile(changes: readonly ObjectChange[]): Sliced<Compiled | undefined> {
-    const { makesRoutes = true, servesPods = false } = this.#options
     const snapshot = this.#snapshotWithSelf()
     if (snapshot === undefined || this.#resolved === undefined) return undefined
-    const settings = withServers(this.#resolved.config.compile, this.#servers)
-    const input = { snapshot, settings, servers: this.#servers, makesRoutes, servesPods }
+    const input = this.#inputOf(snapshot, this.#resolved.config.compile)
     const isWhole = this.#resync
     this.#resync = false
     const desired = yield* isWhole ? this.#compiler.compileAll(input) : this.#compiler.compileChanges(input, changes)
     const { cuts, noRoom } = this.#compiler.policy
     return { desired, conflicts: this.#newConflicts(), truncated: cuts, quotaExceeded: noRoom }
+  }
+
+  #inputOf(snapshot: Snapshot, settings: CompileSettings): CompileInput {
+    const { makesRoutes = true, servesPods = false } = this.#options
+    return { snapshot, settings: withServers(settings, this.#servers), servers: this.#servers, makesRoutes, servesPods }
   }
 
   #newConflicts(): readonly Conflict[] | undefined {

@@ -7,7 +7,7 @@ import type { FelixConfiguration } from '#lib/model/felix-configuration.ts'
 import type { Node, NodeNetwork } from '#lib/model/node.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import { Store } from '#lib/store/store.ts'
-import { DesiredState } from '#agent/run/desired-state.ts'
+import { DesiredState, type DesiredStateOptions } from '#agent/run/desired-state.ts'
 
 function nodeAt(name: string, number: number): Node {
   return {
@@ -33,10 +33,10 @@ function felix(spec: FelixConfiguration['spec']): FelixConfiguration {
   return { kind: 'FelixConfiguration', namespace: '', name: 'default', spec }
 }
 
-function setup() {
+function setup(role: Pick<DesiredStateOptions, 'makesRoutes' | 'servesPods'> = {}) {
   const told = { changes: 0 }
   const store = new Store({ sources: ['test'], onChange: () => told.changes++ })
-  const state = new DesiredState({ node: 'n1', store })
+  const state = new DesiredState({ node: 'n1', store, ...role })
   const desired = () => atOnce(state.compile())?.compiled?.desired
   const sink = store.sink('test')
   const put = (object: KubeObject): void => {
@@ -49,8 +49,11 @@ function setup() {
 }
 
 describe('programs and maps', () => {
-  test('are known before everything is compiled, and are those that it asks for', () => {
-    const { state, desired, sink, put } = setup()
+  test.each([
+    ['our own plugin', { servesPods: true, makesRoutes: true }, true],
+    ['another plugin', { servesPods: false, makesRoutes: false }, false],
+  ])('are known before everything is compiled, and are those that it asks for, with %s', (_, role, overlay) => {
+    const { state, desired, sink, put } = setup(role)
     put(self)
     put(node)
     put(felix({ bpfMapSizeConntrack: 4096, bpfExternalServiceMode: 'DSR', vxlanPort: 4790 }))
@@ -59,7 +62,7 @@ describe('programs and maps', () => {
     const first = state.firstConfiguration()
     const asked = desired()?.node
     expect(first).toEqual({ knobs: asked?.knobs, mapSizes: asked?.mapSizes })
-    expect(first?.knobs).toMatchObject({ dsr: true, tunnelPort: 4790 })
+    expect(first?.knobs).toMatchObject({ dsr: true, tunnelPort: 4790, overlay })
     expect(state.firstConfiguration(), 'it has been compiled').toBeUndefined()
   })
 
