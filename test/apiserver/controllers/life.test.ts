@@ -137,7 +137,8 @@ test('of several processes one acts, and another takes over when it is killed', 
     await program.kill()
     await addNode(admin, 'n2')
     await soon('one of the second', async () => (await endpoint('n2-auto-hep')) !== undefined, 40_000)
-    expect(second.log).toContain('"name":"n2-auto-hep"')
+    // it is told once the API server has answered
+    await soon('the second tells of it', () => Promise.resolve(second.log.includes('"name":"n2-auto-hep"')))
   }
   program = new Controllers(at, 'third')
 }, 60_000)
