@@ -71,6 +71,11 @@ export class PolicyReport {
     if (this.#snapshot !== undefined && !deepEqual(before, this.#noRoom)) this.#say(this.#snapshot)
   }
 
+  /** What the sources cannot read is judged by what there is; false until that is known. */
+  get isKnown(): boolean {
+    return this.#snapshot !== undefined
+  }
+
   /** By ref. */
   get wrong(): ReadonlyMap<string, Wrong> {
     return this.#wrong.all

@@ -42,7 +42,7 @@ export interface StatusOptions {
   readonly clock: Clock
   readonly store: Pick<Store, 'snapshot' | 'synced'>
   readonly book: Pick<SourceReport, 'refused'>
-  readonly policies: Pick<PolicyReport, 'wrong'>
+  readonly policies: Pick<PolicyReport, 'wrong' | 'isKnown'>
   /** endpoints of this node whose rules are not all looked at: by ref, what becomes of them */
   readonly cuts: () => ReadonlyMap<string, string> | undefined
   readonly health: Health
@@ -164,10 +164,10 @@ function modeStatusOf({ store: { snapshot }, node, running }: StatusOptions, mod
   }
 }
 
-/** Before all is known, objects may be missing that others rest on. */
+/** Before all is known, objects may be missing that others rest on, and it is not decided what becomes of a policy. */
 function refusals({ node, store, book, policies, cuts, running, firewalls, byService }: StatusOptions): readonly Refusal[] {
   const found = [...firewallRefusals(node, firewalls()), ...endpointRefusals(node, byService)]
-  if (!store.synced) return found
+  if (!store.synced || !policies.isKnown) return found
   const now = { refused: book.refused, policies: policies.wrong, strays: running?.dataplane.strays, cuts: cuts() }
   return [...refusalsOf({ node, ...now, silent: silentNodes(store.snapshot, node) }), ...found]
 }
