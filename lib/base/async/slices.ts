@@ -9,7 +9,7 @@ import type { Clock } from '../clock.ts'
 export type Sliced<T> = Generator<undefined, T, undefined>
 
 /** ms after which others have a turn, at the next place where that is possible */
-const SLICE_MS = 20
+const SLICE_MS = 10
 
 /** The result, without a pause. */
 export function atOnce<T>(work: Sliced<T>): T {

@@ -226,6 +226,7 @@ export class Addresses {
       if (prefix === undefined) continue
       if (depthOf(prefix.cidr) < WHOLE) wide.add(key)
       else if (this.#ends.has(prefix.cidr.addr)) this.#dirtyEnds.add(prefix.cidr.addr)
+      yield
     }
     if (wide.size === 0) return
     for (const { key, cidr } of this.#prefixes.values()) {

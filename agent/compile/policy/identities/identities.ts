@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Classes of addresses of which the same is true, by number. Layer: agent/compile (pure). */
+import type { Sliced } from '#lib/base/async/slices.ts'
 import { fnv1a64, mix32 } from '#lib/base/hash.ts'
 import type { Predicate } from './predicates.ts'
 
@@ -164,11 +165,12 @@ export class Identities {
   }
 
   /** Those of which at least one of the atoms is true. */
-  having(keys: Iterable<string>): ReadonlySet<Identity> {
+  *having(keys: Iterable<string>): Sliced<ReadonlySet<Identity>> {
     const result = new Set<Identity>()
     for (const key of keys) {
       const atom = this.#atoms.get(key)
       if (atom !== undefined) for (const identity of this.#byAtom.get(atom) ?? []) result.add(identity)
+      yield
     }
     return result
   }

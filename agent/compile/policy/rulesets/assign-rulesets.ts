@@ -84,7 +84,7 @@ export class RulesetAssignment {
     this.#closed = closed
     if (this.#crowded.size > 0) moves = yield* this.#settleAgain(moves)
     const old = [...before.values()].flatMap((sets) => [...sets.values()])
-    this.#postponed = inHalves && this.#of.sets.bitsWith(old) > this.#of.room.size('bits') ? this.#changing(before) : new Set()
+    this.#postponed = inHalves && (yield* this.#of.sets.bitsWith(old)) > this.#of.room.size('bits') ? this.#changing(before) : new Set()
     for (const group of [...before.keys()])
       if (isOf(group.lines.values(), this.#postponed)) yield* this.#give(group, this.#postponed, before)
     if (this.#postponed.size > 0) moves = yield* this.#settleAgain(moves)
@@ -148,7 +148,7 @@ export class RulesetAssignment {
     const given = new Map<string, LiveRuleset>()
     for (const [name, line] of group.lines) given.set(name, yield* sets.take(isClosed(line.owner) ? CLOSED : line))
     group.sets = given.size === 0 ? NO_SETS : given
-    for (const set of had.values()) sets.leave(set)
+    for (const set of had.values()) yield* sets.leave(set)
     if (!before.has(group)) before.set(group, had)
     // nothing has been said of these yet
     else for (const set of had.values()) sets.release(set)

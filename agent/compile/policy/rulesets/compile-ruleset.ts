@@ -36,9 +36,9 @@ export interface CompiledRuleset {
 
 export function* compileRuleset(id: SetId, line: RuleList): Sliced<CompiledRuleset> {
   const blocks = blocksOf(line.rules)
-  const peer = sideOf(blocks.map((rules) => rules.map(({ rule }) => rule.peer)))
+  const peer = yield* sideOf(blocks.map((rules) => rules.map(({ rule }) => rule.peer)))
   const own = line.rules.some(({ rule }) => rule.own.length > 0)
-    ? sideOf(blocks.map((rules) => rules.map(({ rule }) => rule.own)))
+    ? yield* sideOf(blocks.map((rules) => rules.map(({ rule }) => rule.own)))
     : undefined
   const pages = new Pages(id)
   const rows: SetRow[] = []

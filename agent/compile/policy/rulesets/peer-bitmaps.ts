@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which rules of a line an address meets. Layer: agent/compile (pure). */
+import type { Sliced } from '#lib/base/async/slices.ts'
 import { RULES_PER_BLOCK } from '#lib/base/bpf-constants.ts'
 import type { Predicate, Condition } from '../identities/predicates.ts'
 import { BitDraft, wordsFor } from './bits.ts'
@@ -24,17 +25,19 @@ export interface SideTable {
 const MANY_ASKERS = 64
 
 /** From what each rule asks, block by block. */
-export function sideOf(blocks: readonly (readonly (readonly Condition[])[])[]): SideTable {
+export function* sideOf(blocks: readonly (readonly (readonly Condition[])[])[]): Sliced<SideTable> {
   const conditions = blocks.flat()
   const atoms = new Map<string, Predicate>()
   const askers = new Map<string, number[]>()
-  for (const [rule, all] of conditions.entries())
+  for (const [rule, all] of conditions.entries()) {
     for (const { atom } of all) {
       atoms.set(atom.key, atom)
       const list = askers.get(atom.key)
       if (list === undefined) askers.set(atom.key, [rule])
       else if (list.at(-1) !== rule) list.push(rule)
     }
+    yield
+  }
   const base = blocks.map((rules) => {
     const draft = new BitDraft(wordsFor(rules.length))
     for (const [bit, all] of rules.entries())

@@ -70,7 +70,7 @@ export class PolicyQuota {
       known.users++
       return
     }
-    const counted: Counted = { line, rules: this.#of.rulesOf(line), rows: undefined, atoms: atomsOf(line), users: 1 }
+    const counted: Counted = { line, rules: this.#of.rulesOf(line), rows: undefined, atoms: yield* atomsOf(line), users: 1 }
     this.#lines.set(line.hash, [...(this.#lines.get(line.hash) ?? []), counted])
     this.#add(ownerOf(line), { rules: counted.rules }, 1).uncounted.add(counted)
     for (const [owner, atoms] of counted.atoms)
@@ -196,9 +196,9 @@ function emptyRows(): Record<QuotaTable, number> {
 }
 
 /** By owner of the rules that ask: what is asked about prefixes and services. */
-function atomsOf({ rules }: RuleList): Counted['atoms'] {
+function* atomsOf({ rules }: RuleList): Sliced<Counted['atoms']> {
   const atoms = new Map<string, Map<string, Predicate>>()
-  for (const { rule } of rules)
+  for (const { rule } of rules) {
     for (const { atom } of [...rule.peer, ...rule.own]) {
       if (atom.question.kind !== 'nets' && atom.question.kind !== 'services') continue
       const owner = rule.owner ?? CLUSTER
@@ -206,5 +206,7 @@ function atomsOf({ rules }: RuleList): Counted['atoms'] {
       atoms.set(owner, some)
       some.set(atom.key, atom)
     }
+    yield
+  }
   return atoms
 }

@@ -72,29 +72,33 @@ export class LiveRulesets {
     const { id, known } = this.#find(line)
     const set = known ?? (yield* this.#add(id, line))
     if (known !== undefined) known.users++
-    if (set.wanted++ === 0) this.#weigh(set, 1)
+    if (set.wanted++ === 0) yield* this.#weigh(set, 1)
     return set
   }
 
   /** An endpoint that has it is to have another. */
-  leave(set: LiveRuleset): void {
-    if (--set.wanted === 0) this.#weigh(set, -1)
+  *leave(set: LiveRuleset): Sliced<void> {
+    if (--set.wanted === 0) yield* this.#weigh(set, -1)
   }
 
   /** The most rows there are while rulesets that some endpoint is leaving are still there. */
-  bitsWith(old: readonly LiveRuleset[]): number {
+  *bitsWith(old: readonly LiveRuleset[]): Sliced<number> {
     const leaving = new Set(old.filter(({ wanted }) => wanted === 0))
-    for (const set of leaving) this.#weigh(set, 1)
+    for (const set of leaving) yield* this.#weigh(set, 1)
     const rows = this.#bits + this.#addresses.identities.rows
-    for (const set of leaving) this.#weigh(set, -1)
+    for (const set of leaving) yield* this.#weigh(set, -1)
     return rows
   }
 
   /** Rows of identities count for as long as the set is wanted. */
-  #weigh(set: LiveRuleset, by: 1 | -1): void {
+  *#weigh(set: LiveRuleset, by: 1 | -1): Sliced<void> {
     const { identities } = this.#addresses
     const owner = set.line.owner ?? ''
-    for (const { askers } of sidesOf(set)) for (const [key, rules] of askers) identities.weigh(key, owner, by * blocksIn(rules))
+    for (const { askers } of sidesOf(set))
+      for (const [key, rules] of askers) {
+        identities.weigh(key, owner, by * blocksIn(rules))
+        yield
+      }
   }
 
   /** The same line under another name. */
@@ -111,7 +115,11 @@ export class LiveRulesets {
 
   *#add(id: SetId, line: RuleList): Sliced<LiveRuleset> {
     const ruleNames = [...new Set(line.rules.map(({ rule }) => rule.name))]
-    const numbers = new Map(ruleNames.map((name) => [name, this.numbers.take(name)]))
+    const numbers = new Map<string, number>()
+    for (const name of ruleNames) {
+      numbers.set(name, this.numbers.take(name))
+      yield
+    }
     const known = this.#compiled.get(line)
     const compiled = known?.id === id ? known : yield* compileRuleset(id, line)
     const rules = ruleRows(id, line.rules, (name) => numbers.get(name) ?? 0)
@@ -155,7 +163,7 @@ export class LiveRulesets {
     for (const set of this.#fresh) {
       for (const row of set.compiled.rows) rows.push(row)
       for (const row of set.rules) rows.push(row)
-      for (const identity of identities.having(sidesOf(set).flatMap((side) => [...side.atoms.keys()]))) {
+      for (const identity of yield* identities.having(sidesOf(set).flatMap((side) => [...side.atoms.keys()]))) {
         this.#describe(set, { identity, as: identity }, rows)
         yield
       }

@@ -21,11 +21,11 @@ test('work at once and in slices has one result', async () => {
   expect([atOnce(sum([1, 2, 3], step)), await inSlices(sum([1, 2, 3], step), { now: () => now })]).toEqual([6, 6])
 })
 
-test('others have a turn after each 20 ms, and none before', async () => {
+test('others have a turn after each 10 ms, and none before', async () => {
   let now = 0
   const seen: string[] = []
   const work = sum([1, 2, 3, 4], () => {
-    now += 10
+    now += 5
     seen.push(`step at ${now}`)
     if (seen.length === 1) setImmediate(other)
   })
@@ -33,7 +33,7 @@ test('others have a turn after each 20 ms, and none before', async () => {
     seen.push('other')
   }
   await inSlices(work, { now: () => now })
-  expect(seen).toEqual(['step at 10', 'step at 20', 'other', 'step at 30', 'step at 40'])
+  expect(seen).toEqual(['step at 5', 'step at 10', 'other', 'step at 15', 'step at 20'])
 })
 
 test('what the work throws is what the promise rejects with', async () => {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Identities come and go with the addresses that have them. Layer: test. */
+import { atOnce } from '#lib/base/async/slices.ts'
 import { expect, test } from 'vitest'
 import { predicateOf } from '#agent/compile/policy/identities/predicates.ts'
 import { Identities, NO_IDENTITY } from '#agent/compile/policy/identities/identities.ts'
@@ -12,11 +13,11 @@ test('nothing is left of an identity that no address has, whatever became of the
   const identities = new Identities()
   const list = [identities.useAtom(atom).live]
   const identity = identities.take(list)
-  expect([...identities.having([atom.key])]).toEqual([identity])
+  expect([...atOnce(identities.having([atom.key]))]).toEqual([identity])
   list.pop()
   identities.release(identity)
   expect(identities.sweep()).toEqual([identity])
-  expect([...identities.having([atom.key])]).toEqual([])
+  expect([...atOnce(identities.having([atom.key]))]).toEqual([])
   expect(identities.size).toBe(1)
 })
 
@@ -28,8 +29,8 @@ test('a transitional identity has the predicates of both, and goes with the next
   expect(identities.between(was, now)).toBe(between)
   expect([0, was.id, now.id]).not.toContain(between.id)
   expect([between.was, between.isTrue]).toEqual([was, now.isTrue])
-  expect([...identities.having([atom.key])]).toEqual([was, between])
-  expect([...identities.having([other.key])]).toEqual([now, between])
+  expect([...atOnce(identities.having([atom.key]))]).toEqual([was, between])
+  expect([...atOnce(identities.having([other.key]))]).toEqual([now, between])
   expect(identities.sweep()).toEqual([between])
   expect(identities.size).toBe(3)
   expect(identities.take([])).toBe(NO_IDENTITY)
