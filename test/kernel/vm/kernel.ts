@@ -13,8 +13,10 @@ import type { Module } from './root/modules.ts'
 
 export type Runner = 'direct' | 'virtme-ng'
 
-/** What of the payload a kernel can run: without modules there are no devices. */
-export type Parts = 'all' | 'objects'
+/** What of the payload a kernel runs. `objects`: no packets, as where without modules there are no devices; `usual`: of
+ * those what an agent asks for, and not every switch off as well. */
+export const PARTS = ['all', 'objects', 'usual'] as const
+export type Parts = (typeof PARTS)[number]
 
 export interface Row {
   readonly name: string

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Pin } from './root/apt.ts'
 import { parseArch } from '../../../testkit/base/arch.ts'
-import type { ImageRow, KernelRow, Parts, Row, Runner } from './kernel.ts'
+import { PARTS, type ImageRow, type KernelRow, type Parts, type Row, type Runner } from './kernel.ts'
 import type { Packages } from './root/userland.ts'
 
 export interface Table extends Packages {
@@ -74,7 +74,8 @@ function runner(word: string): Runner {
 }
 
 function parts(word: unknown): Parts {
-  if (word === undefined || word === 'all' || word === 'objects') return word ?? 'all'
+  const known = PARTS.find((one) => one === (word ?? 'all'))
+  if (known !== undefined) return known
   throw new Error(`kernels.json: unknown parts ${JSON.stringify(word)}`)
 }
 

@@ -57,13 +57,14 @@ function packets(runner: PacketRunner, features: Features): void {
   if (!isBefore(6, 1)) count('every packet case runs whole, since 6.1', cut === 0 ? undefined : words)
 }
 
-async function objects(facts: KernelFacts): Promise<void> {
+async function objects(facts: KernelFacts, isUsual: boolean): Promise<void> {
   for (const loadCase of loadCases(facts)) {
+    if (isUsual && !loadCase.isUsual) continue
     const tell = (work: string): void => console.log(`facts: verifier, instructions/states, ${loadCase.name}: ${work}`)
     count(loadCase.name, await runLoadCase(loadCase, facts, tell))
   }
   // on kernels for which these are made the knobs are unknown in any case
-  if (!facts.features.jiffies) return
+  if (isUsual || !facts.features.jiffies) return
   for (const object of OBJECTS) count(`${object} with knobs unknown, as before 5.5`, await loadUnfolded(object, facts))
 }
 
@@ -77,8 +78,9 @@ function hideKernelBtf(): void {
 async function everything(facts: KernelFacts): Promise<void> {
   const folder = process.env['NETPLANE_OBJECTS']
   if (folder !== undefined) await part('preflight', () => preflightCases(folder, count))
-  await part('objects', () => objects(facts))
-  if (process.env['NETPLANE_PARTS'] === 'objects') return
+  const parts = process.env['NETPLANE_PARTS']
+  await part('objects', () => objects(facts, parts === 'usual'))
+  if (parts !== 'all') return
   await part('hiding the kernel BTF', hideKernelBtf)
   const hasNetwork = await part('devices', setUpNamespace)
   if (hasNetwork) await onDevices(facts)
