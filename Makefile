@@ -156,12 +156,12 @@ packages: deps
 	@scripts/install-deps.sh all
 
 test: built-for-tests
-	@$(RUN) test/run.ts
+	@NETPLANE_BUILT=true $(RUN) test/run.ts
 
 # With what is outside of the gate: CONTRIBUTING.md names it. Or one part of that, whose row in test/parts.md is then written:
 # PART=soak|scale|bench|kernels|fuzz|e2e|mutants|seeds|tidy.
 test-all: built-for-tests
-	@$(RUN) test/run.ts $(if $(PART),part $(PART),all)
+	@NETPLANE_BUILT=true $(RUN) test/run.ts $(if $(PART),part $(PART),all)
 
 test-unit: all unit-deps
 	@$(RUN) test/run.ts unit

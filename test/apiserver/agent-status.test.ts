@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ApiClient } from '#lib/api/client.ts'
 import { fromKubeconfig } from '#lib/api/connection/kubeconfig.ts'
-import { packageRoot, packageVersion } from '#lib/base/os/package.ts'
+import { packageVersion } from '#lib/base/os/package.ts'
 import { NODE_NETWORK } from '#lib/kube/objects/node-network.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
 import { cgroup2Mount } from '#agent/dataplane/attach/cgroup.ts'
@@ -19,11 +19,12 @@ import { tokenFor } from './accounts.ts'
 import { put } from './definitions.ts'
 import { LoopbackCluster } from '../../testkit/kubernetes/loopback-cluster.ts'
 import { manifest, NAME, NAMESPACE } from '../../testkit/kubernetes/manifest.ts'
+import { programCommand } from '../../testkit/base/program.ts'
 
 const BUILD_MS = 30 * 60_000
 const POD = { apiVersion: 'v1', kind: 'Pod', namespace: 'default', name: 'web' } as const
 const IFACE = workloadInterface(POD)
-const PROGRAM = ['--conditions=source', join(packageRoot(), 'agent/main.ts')]
+const [NODEJS = '', ...PROGRAM] = programCommand('agent')
 const FELIX = { apiVersion: 'netplane.io/v3', kind: 'FelixConfiguration' } as const
 const GNP = 'globalnetworkpolicies.netplane.io'
 
@@ -65,7 +66,7 @@ afterAll(async () => {
   await agent.kill()
   await client[Symbol.asyncDispose]()
   await cluster[Symbol.asyncDispose]()
-  execFileSync(process.execPath, [...PROGRAM, '--cleanup', '--state-dir', join(folder, 'state'), '--cgroup', cgroup])
+  execFileSync(NODEJS, [...PROGRAM, '--cleanup', '--state-dir', join(folder, 'state'), '--cgroup', cgroup])
   rmdirSync(cgroup)
   // other files have theirs
   sh(`ip link del eth1; ip link del ${IFACE}`)
@@ -83,7 +84,7 @@ async function accountKubeconfig(): Promise<string> {
 
 function start(kubeconfig: string): AgentProcess {
   const flags = ['--node', 'n1', '--kubeconfig', kubeconfig, '--state-dir', join(folder, 'state'), '--health-port', '0']
-  return new AgentProcess(spawn(process.execPath, [...PROGRAM, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] }))
+  return new AgentProcess(spawn(NODEJS, [...PROGRAM, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] }))
 }
 
 function kubectl(...args: readonly string[]): string {

@@ -10,8 +10,9 @@ import { mustRun } from '../../lab/processes/command.ts'
 import { kubernetesPrograms } from '../../testkit/kubernetes/build/programs.ts'
 import { define } from './definitions.ts'
 import { LoopbackCluster, PORT } from '../../testkit/kubernetes/loopback-cluster.ts'
+import { programCommand } from '../../testkit/base/program.ts'
 
-const AGENT = [process.execPath, '--conditions=source', 'agent/main.ts', '--node', 'n1', '--print-desired']
+const AGENT = [...programCommand('agent'), '--node', 'n1', '--print-desired']
 const SERVER = '127.0.0.1'
 
 test('what is wanted is the same from the API as from its objects in a directory, but for the way to the API itself', async () => {

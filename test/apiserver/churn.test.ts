@@ -14,7 +14,7 @@ import { fromKubeconfig } from '#lib/api/connection/kubeconfig.ts'
 import { asApiObject } from '#lib/api/resource.ts'
 import { isObject } from '#lib/base/object.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
-import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
+import { packageRoot } from '#lib/base/os/package.ts'
 import { IP_BLOCK, parseIPBlock } from '#lib/kube/objects/ip-block.ts'
 import { isLong } from '../cluster/length.ts'
 import { felix } from '../kernel/agent/manifests.ts'
@@ -24,6 +24,7 @@ import { AgentProcess, ScratchNode } from '../../testkit/base/scratch-node.ts'
 import { put } from './definitions.ts'
 import { LoopbackCluster, PORT } from '../../testkit/kubernetes/loopback-cluster.ts'
 import { isDefinition, manifest } from '../../testkit/kubernetes/manifest.ts'
+import { programCommand } from '../../testkit/base/program.ts'
 
 const BUILD_MS = 30 * 60_000
 const PODS = isLong ? 2000 : 100
@@ -99,7 +100,7 @@ async function startNode(name: string, address: string): Promise<Node> {
   if (relay.stdout !== null) await once(relay.stdout, 'data')
   const cni = ['--cni-conf-dir', join(machine.folder, 'net.d'), '--cni-bin-dir', join(machine.folder, 'bin')]
   const flags = ['--node', name, '--kubeconfig', cluster.kubeconfig(), '--state-dir', machine.state, '--health-port', '0', ...cni]
-  const agent = new AgentProcess(machine.spawn([...nodeCommand(join(packageRoot(), 'agent/main.ts')), ...flags]))
+  const agent = new AgentProcess(machine.spawn([...programCommand('agent'), ...flags]))
   await agent.event('cni.installed')
   return { name, address, machine, agent, relay }
 }

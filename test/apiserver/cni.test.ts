@@ -22,6 +22,7 @@ import { withinBestOfThree } from '../support/steady/best-of.ts'
 import { put } from './definitions.ts'
 import { LoopbackCluster } from '../../testkit/kubernetes/loopback-cluster.ts'
 import { isDefinition, manifest } from '../../testkit/kubernetes/manifest.ts'
+import { programCommand } from '../../testkit/base/program.ts'
 
 const BUILD_MS = 30 * 60_000
 
@@ -51,13 +52,13 @@ afterAll(async () => {
   for (const agent of agents) await agent.kill()
   await client[Symbol.asyncDispose]()
   await cluster[Symbol.asyncDispose]()
-  execFileSync(process.execPath, [...PROGRAM, '--cleanup', '--state-dir', join(folder, 'state'), '--cgroup', cgroup])
+  execFileSync(NODEJS, [...PROGRAM, '--cleanup', '--state-dir', join(folder, 'state'), '--cgroup', cgroup])
   rmdirSync(cgroup)
   sh(`umount ${netns('a')}`)
   rmSync(folder, { recursive: true })
 })
 
-const PROGRAM = ['--conditions=source', join(packageRoot(), 'agent/main.ts')]
+const [NODEJS = '', ...PROGRAM] = programCommand('agent')
 
 /** Nothing of the node has it. */
 const ELSEWHERE = '192.0.2.2'
@@ -80,7 +81,7 @@ async function ready(): Promise<AgentProcess> {
   const state = ['--state-dir', join(folder, 'state'), '--health-port', '0']
   const cni = ['--cni-conf-dir', join(folder, 'net.d'), '--cni-bin-dir', join(folder, 'bin')]
   const args = [...PROGRAM, '--node', 'n1', '--kubeconfig', cluster.kubeconfig(), ...state, ...cni]
-  const agent = new AgentProcess(spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] }))
+  const agent = new AgentProcess(spawn(NODEJS, args, { stdio: ['ignore', 'pipe', 'pipe'] }))
   agents.push(agent)
   await agent.event('cni.listening')
   const installed = (): true | undefined => (existsSync(join(folder, 'net.d', CONFLISTS.own)) ? true : undefined)

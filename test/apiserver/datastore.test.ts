@@ -22,9 +22,10 @@ import { LoopbackCluster } from '../../testkit/kubernetes/loopback-cluster.ts'
 import { isDefinition, manifest } from '../../testkit/kubernetes/manifest.ts'
 import { withinBestOfThree } from '../support/steady/best-of.ts'
 import { put } from './definitions.ts'
+import { programCommand } from '../../testkit/base/program.ts'
 
 const BUILD_MS = 30 * 60_000
-const PROGRAM = ['--conditions=source', join(packageRoot(), 'agent/main.ts')]
+const [NODEJS = '', ...PROGRAM] = programCommand('agent')
 const NODE = { apiVersion: 'v1', kind: 'Node', name: 'n1' } as const
 /** An unlocked datastore is written to within a second or so; the machine may be slow. */
 const SOON = { interval: 50 }
@@ -60,7 +61,7 @@ afterAll(async () => {
   for (const agent of agents) await agent.kill()
   await client[Symbol.asyncDispose]()
   await cluster[Symbol.asyncDispose]()
-  execFileSync(process.execPath, [...PROGRAM, '--cleanup', '--state-dir', join(folder, 'state'), '--cgroup', cgroup])
+  execFileSync(NODEJS, [...PROGRAM, '--cleanup', '--state-dir', join(folder, 'state'), '--cgroup', cgroup])
   rmdirSync(cgroup)
   sh(`umount ${netns('a')} ${netns('b')}; ip link del eth2`)
   rmSync(folder, { recursive: true })
@@ -83,7 +84,7 @@ function start(): AgentProcess {
   const state = ['--state-dir', join(folder, 'state'), '--health-port', '0', '--datastore-file', file]
   const cni = ['--cni-conf-dir', join(folder, 'net.d'), '--cni-bin-dir', join(folder, 'bin')]
   const args = [...PROGRAM, '--node', 'n1', '--kubeconfig', cluster.kubeconfig(), ...state, ...cni]
-  const agent = new AgentProcess(spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] }))
+  const agent = new AgentProcess(spawn(NODEJS, args, { stdio: ['ignore', 'pipe', 'pipe'] }))
   agents.push(agent)
   return agent
 }

@@ -8,7 +8,6 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { ApiClient } from '#lib/api/client.ts'
 import { fromKubeconfig } from '#lib/api/connection/kubeconfig.ts'
 import { systemClock } from '#lib/base/clock.ts'
-import { packageRoot } from '#lib/base/os/package.ts'
 import { cgroup2Mount } from '#agent/dataplane/attach/cgroup.ts'
 import { kubernetesPrograms } from '../../testkit/kubernetes/build/programs.ts'
 import { AgentProcess } from '../../testkit/base/scratch-node.ts'
@@ -17,6 +16,7 @@ import { compact } from './etcd.ts'
 import { define } from './definitions.ts'
 import { LoopbackCluster, PORT } from '../../testkit/kubernetes/loopback-cluster.ts'
 import { Relay } from './relay.ts'
+import { programCommand } from '../../testkit/base/program.ts'
 
 /** With silence alone it would take 25 s to find out that a connection is dead. */
 const SOON = { timeout: 20_000, interval: 100 }
@@ -24,7 +24,7 @@ const STOPPED_MS = 8000
 /** where the agent finds the server: this machine's, though not by loopback */
 const SERVER = '203.0.113.9'
 const NODE = '198.51.100.1'
-const PROGRAM = ['--conditions=source', join(packageRoot(), 'agent/main.ts')]
+const [NODEJS = '', ...PROGRAM] = programCommand('agent')
 
 let folder = ''
 let cgroup = ''
@@ -57,7 +57,7 @@ afterAll(async () => {
   await relay[Symbol.asyncDispose]()
   await client[Symbol.asyncDispose]()
   await cluster[Symbol.asyncDispose]()
-  execFileSync(process.execPath, [...PROGRAM, '--cleanup', '--state-dir', join(folder, 'state'), '--cgroup', cgroup])
+  execFileSync(NODEJS, [...PROGRAM, '--cleanup', '--state-dir', join(folder, 'state'), '--cgroup', cgroup])
   rmdirSync(cgroup)
   // other files have theirs
   sh(`ip link del eth1; ip addr del ${SERVER}/32 dev lo`)
@@ -98,7 +98,7 @@ async function startAgent(): Promise<AgentProcess> {
     '--health-port',
     '0',
   ]
-  agent = new AgentProcess(spawn(process.execPath, [...PROGRAM, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] }))
+  agent = new AgentProcess(spawn(NODEJS, [...PROGRAM, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] }))
   await agent.event('dataplane.ready')
   return agent
 }
@@ -114,7 +114,8 @@ async function put(name: string, port: number): Promise<void> {
 
 /** Services as the programs have them. */
 function inMaps(): string {
-  return execFileSync(process.execPath, ['--conditions=source', join(packageRoot(), 'cli/main.ts'), 'bpf', 'nat'], { encoding: 'utf8' })
+  const [node = '', ...cli] = programCommand('cli')
+  return execFileSync(node, [...cli, 'bpf', 'nat'], { encoding: 'utf8' })
 }
 
 test('an agent stopped while its connections died, its token ran out and the past was forgotten is up to date within seconds', async () => {

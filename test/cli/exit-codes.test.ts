@@ -6,12 +6,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { ConfigError } from '#lib/base/errors.ts'
-import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
+import { packageRoot } from '#lib/base/os/package.ts'
 import { readArgs } from '../../cli/args.ts'
 import { commands, questions } from '../../cli/commands.ts'
 import { EXIT, exitCodesTable, FAILURES } from '../../cli/exit-codes.ts'
 import { clusterCommands } from '../../cli/resources/commands.ts'
 import { compileCache } from '../../testkit/base/compile-cache.ts'
+import { programCommand } from '../../testkit/base/program.ts'
 
 const NAMES = [...clusterCommands, ...commands, ...questions].map(({ name }) => name)
 
@@ -25,7 +26,7 @@ afterAll(() => {
 
 /** With a cluster that is nowhere, and no maps. */
 function run(line: string): Promise<string> {
-  const [program = '', ...args] = [...nodeCommand(join(packageRoot(), 'cli/main.ts')), ...line.split(' ')]
+  const [program = '', ...args] = [...programCommand('cli'), ...line.split(' ')]
   const env = { ...compileCache(), PATH: process.env['PATH'], HOME: folder, KUBECONFIG: join(folder, 'nowhere') }
   return new Promise((settle) => {
     execFile(program, args, { cwd: folder, env }, (error, _stdout, stderr) => {

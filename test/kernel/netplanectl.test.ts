@@ -5,7 +5,6 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { BpfMap, BpfProgram, monotonicNs } from '#native'
-import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
 import { openObject } from '#agent/dataplane/programs/objects.ts'
 import { ensureMaps } from '#agent/dataplane/programs/shared-maps.ts'
 import { Pins } from '#agent/dataplane/pins.ts'
@@ -13,6 +12,7 @@ import { commands } from '../../cli/commands.ts'
 import { FLOW_BYTES, flowEntry, TIMEOUTS } from '../support/flow-entries.ts'
 import { objectPath } from '../../testkit/packets/objects.ts'
 import { otherMaps } from '../support/other-maps.ts'
+import { programCommand } from '../../testkit/base/program.ts'
 
 /** entries of the flow table: several parts of a walk, several pages of a table */
 const FLOWS = 10_000
@@ -37,7 +37,7 @@ interface Ended {
 
 /** The whole command with the test's pins; `before` and `after` surround it in the shell. */
 function run(line: string, { before = '', after = '' } = {}): Ended {
-  const command = [...nodeCommand(join(packageRoot(), 'cli/main.ts')), ...line.split(' '), '--pins', dirname(pins.maps)]
+  const command = [...programCommand('cli'), ...line.split(' '), '--pins', dirname(pins.maps)]
   const { status, stdout, stderr } = spawnSync('bash', ['-o', 'pipefail', '-c', `${before} "$@" ${after}`, 'bash', ...command], {
     encoding: 'utf8',
     maxBuffer: 1 << 26,

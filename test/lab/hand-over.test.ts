@@ -11,8 +11,9 @@ import { waitFor } from '../../lab/wait.ts'
 import { HANG_MS } from '../../testkit/base/hang.ts'
 import { Manifests } from './cluster.ts'
 import { OBJECTS, RULES, tcp, waysFrom } from './proxied.ts'
+import { programCommand } from '../../testkit/base/program.ts'
 
-const agentCommand = [process.execPath, '--conditions=source', `${process.cwd()}/agent/main.ts`]
+const agentCommand = programCommand('agent')
 const FAMILIES = ['IPv4', 'IPv6'] as const
 
 /** One connection by the first service that stays, and others from its port to all the backends that it can have. */

@@ -9,8 +9,9 @@ import { waitFor } from '../../lab/wait.ts'
 import { HANG_MS } from '../../testkit/base/hang.ts'
 import { Manifests } from './cluster.ts'
 import { OBJECTS, RULES, service, waysFrom } from './proxied.ts'
+import { programCommand } from '../../testkit/base/program.ts'
 
-const agentCommand = [process.execPath, '--conditions=source', `${process.cwd()}/agent/main.ts`]
+const agentCommand = programCommand('agent')
 const NODES = ['a', 'b'] as const
 const SAVED = { a: RULES.nft, b: RULES.nftables } as const
 /** Longer than a flow's way is believed to be the same. */

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** netplanectl on nodes whose programs have made the flows, with agents and without. Root. Layer: test. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
 import { hostPort } from '#lib/base/ip.ts'
 import { startFlow, type Running } from '../../lab/traffic/traffic.ts'
 import type { FlowResult } from '../../lab/tools/results.ts'
 import { Cluster, peers } from '../../testkit/lab/cluster.ts'
 import { addressOf, FAMILIES, METRICS_PORT, PROTOS, type Family, type NodeName } from '../../testkit/lab/manifests.ts'
+import { programCommand } from '../../testkit/base/program.ts'
 
 const cluster = new Cluster('ctl')
 const service = cluster.service()
@@ -45,7 +45,7 @@ function having(items: readonly unknown[]): unknown {
 
 /** What the command prints on this node; it has to end well. */
 async function print(node: NodeName, line: string): Promise<string> {
-  return await cluster.lab.mustRun(`node/${node}`, [...nodeCommand(`${packageRoot()}/cli/main.ts`), ...line.split(' ')])
+  return await cluster.lab.mustRun(`node/${node}`, [...programCommand('cli'), ...line.split(' ')])
 }
 
 /** Its records. */

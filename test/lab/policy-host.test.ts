@@ -5,8 +5,9 @@ import { expect, test } from 'vitest'
 import { Lab } from '../../lab/lab.ts'
 import { answered, isSilent, until } from './asking.ts'
 import { Manifests, node, pod } from './cluster.ts'
+import { programCommand } from '../../testkit/base/program.ts'
 
-const agentCommand = [process.execPath, '--conditions=source', `${process.cwd()}/agent/main.ts`]
+const agentCommand = programCommand('agent')
 const CLUSTER = [
   { ...node('a', '172.31.43.2', 'fd00:31:43::2'), spec: { podCIDRs: ['10.43.0.0/24', 'fd00:43::/64'] } },
   { ...node('b', '172.31.43.3', 'fd00:31:43::3'), spec: { podCIDRs: ['10.43.1.0/24', 'fd00:43:1::/64'] } },

@@ -10,6 +10,7 @@ import { questions, tablesIn, type Question, type Step } from '../oracle/tables.
 import { manifestsOf, type StatePod } from '../oracle/world.ts'
 import { HANG_MS } from '../../testkit/base/hang.ts'
 import { Manifests } from './cluster.ts'
+import { programCommand } from '../../testkit/base/program.ts'
 
 const METRICS_PORT = 9091
 const SYNCS = 'netplane_service_sync_seconds_count'
@@ -123,7 +124,7 @@ class World implements AsyncDisposable {
 
   static async up(step: Step): Promise<World> {
     const manifests = new Manifests(clusterOf(step, 0))
-    const agentCommand = [process.execPath, '--conditions=source', `${process.cwd()}/agent/main.ts`]
+    const agentCommand = programCommand('agent')
     const lab = await Lab.up({ name: 'ttables', resources: manifests.dir, agentCommand })
     return new World(lab, manifests)
   }

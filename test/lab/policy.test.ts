@@ -7,8 +7,9 @@ import { startFlow } from '../../lab/traffic/traffic.ts'
 import { HANG_MS } from '../../testkit/base/hang.ts'
 import { answered as answeredAt, isSilent, until } from './asking.ts'
 import { Manifests, node, pod } from './cluster.ts'
+import { programCommand } from '../../testkit/base/program.ts'
 
-const agentCommand = [process.execPath, '--conditions=source', `${process.cwd()}/agent/main.ts`]
+const agentCommand = programCommand('agent')
 
 const WEB = ['10.41.0.1', 'fd00:41::1'] as const
 const NODES = [

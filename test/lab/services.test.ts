@@ -8,6 +8,7 @@ import { packageRoot } from '#lib/base/os/package.ts'
 import { request, startFlow } from '../../lab/traffic/traffic.ts'
 import type { Endpoint } from '../../lab/tools/address.ts'
 import { receiveDatagrams } from './datagrams.ts'
+import { programCommand } from '../../testkit/base/program.ts'
 
 const PROTOS = ['tcp', 'udp'] as const
 const CLUSTER = ['10.96.0.80', 'fd00:96::80'] as const
@@ -19,7 +20,7 @@ const resources = `${packageRoot()}/demo/manifests`
 let lab: Lab
 
 beforeAll(async () => {
-  const agentCommand = [process.execPath, '--conditions=source', `${packageRoot()}/agent/main.ts`]
+  const agentCommand = programCommand('agent')
   lab = await Lab.up({ name: 'tservices', resources, agentCommand })
 })
 afterAll(async () => {

@@ -18,8 +18,8 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { cgroup2Mount } from '#agent/dataplane/attach/cgroup.ts'
+import { programCommand } from './program.ts'
 
-const ROOT = new URL('../../', import.meta.url).pathname
 /** A test that waits so long has failed. Verifying programs takes two seconds of an idle CPU, and ten tests may
  * want it. */
 const PATIENCE_MS = 45_000
@@ -112,7 +112,9 @@ export class ScratchNode implements AsyncDisposable {
 
   #agent(log: 'pipe' | number, flags: readonly string[]): AgentProcess {
     const args = ['--node', 'n1', '--resources', this.resources, '--state-dir', this.state, '--health-port', '0', ...flags]
-    const agent = new AgentProcess(spawn('nsenter', [...this.#enter(), ...program(), ...args], { stdio: ['ignore', log, 'pipe'] }))
+    const agent = new AgentProcess(
+      spawn('nsenter', [...this.#enter(), ...programCommand('agent'), ...args], { stdio: ['ignore', log, 'pipe'] }),
+    )
     this.#agents.push(agent)
     return agent
   }
@@ -122,7 +124,7 @@ export class ScratchNode implements AsyncDisposable {
     try {
       return {
         status: 0,
-        output: execFileSync('nsenter', [...this.#enter(), ...program(), ...flags], {
+        output: execFileSync('nsenter', [...this.#enter(), ...programCommand('agent'), ...flags], {
           encoding: 'utf8',
           stdio: ['ignore', 'pipe', 'pipe'],
         }),
@@ -149,10 +151,6 @@ export class ScratchNode implements AsyncDisposable {
   #enter(): string[] {
     return ['--target', String(this.#holder.pid), '--net', '--mount', '--']
   }
-}
-
-function program(): string[] {
-  return [process.execPath, '--conditions=source', join(ROOT, 'agent/main.ts')]
 }
 
 /** A running agent and what it has logged. */

@@ -2,11 +2,11 @@
 /** Our agent on the nodes of a real cluster, as a process of each. Layer: testkit. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
 import { mapLimited } from '#lib/base/async/map-limited.ts'
 import { waitFor } from '../../lab/wait.ts'
 import type { Cluster } from './cluster.ts'
 import { isDefinition, isRight, listOf, manifest, NAME, NAMESPACE } from './manifest.ts'
+import { programCommand } from '../base/program.ts'
 
 const HEALTH_PORT = 9099
 /** The kernel verifies programs again on each node, and nodes share the machine. */
@@ -24,7 +24,7 @@ export async function installAgents(cluster: Cluster): Promise<void> {
 
 /** Resolves when it is ready. Throws with the end of its log when it ends, or is not ready in time. */
 export async function startAgent(cluster: Cluster, node: string): Promise<void> {
-  const command = nodeCommand(join(packageRoot(), 'agent/main.ts'))
+  const command = programCommand('agent')
   const flags = [
     '--node',
     node,

@@ -4,7 +4,6 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { packageRoot } from '#lib/base/os/package.ts'
 import { hostPort } from '#lib/base/ip.ts'
 import { RequestAgent } from '../../lab/traffic/request-agent.ts'
 import { Lab } from '../../lab/lab.ts'
@@ -14,6 +13,7 @@ import type { Order, Outcome } from '../../lab/tools/protocol.ts'
 import { HANG_MS } from '../base/hang.ts'
 import { addressOf, clusterObjects, FAMILIES, NODES, type NodeName } from './manifests.ts'
 import { TestService } from './test-service.ts'
+import { programCommand } from '../base/program.ts'
 
 type WithoutId<T> = T extends unknown ? Omit<T, 'id'> : never
 
@@ -62,7 +62,7 @@ export class Cluster {
   async up(felix: object = {}): Promise<void> {
     this.#directory = mkdtempSync(join(tmpdir(), 'netplane-e2e-'))
     this.put('cluster', clusterObjects(felix))
-    const agentCommand = [process.execPath, '--conditions=source', `${packageRoot()}/agent/main.ts`]
+    const agentCommand = programCommand('agent')
     this.#lab = await Lab.up({ name: this.#name, resources: this.#directory, agentCommand })
     await this.routeOuter('a')
     // a closed port of a node refuses datagrams by the kernel's ICMP, of which there is one a second for each client

@@ -22,9 +22,10 @@ import { put } from '../definitions.ts'
 import { LoopbackCluster } from '../../../testkit/kubernetes/loopback-cluster.ts'
 import { isDefinition, manifest } from '../../../testkit/kubernetes/manifest.ts'
 import { HANG_MS } from '../../../testkit/base/hang.ts'
+import { programCommand } from '../../../testkit/base/program.ts'
 
 const BUILD_MS = 30 * 60_000
-const PROGRAM = ['--conditions=source', join(packageRoot(), 'agent/main.ts')]
+const [NODEJS = '', ...PROGRAM] = programCommand('agent')
 const [OUTSIDE, OTHER] = ['192.0.2.2', '192.0.2.3']
 const [SHOP, NAMES, GAME, STICKY] = ['10.96.0.9', '10.96.0.53', '10.96.0.99', '10.96.0.77']
 const MAPS = '/sys/fs/bpf/netplane/maps'
@@ -91,7 +92,7 @@ afterAll(async () => {
   servers.kill('SIGKILL')
   await client[Symbol.asyncDispose]()
   await cluster[Symbol.asyncDispose]()
-  execFileSync(process.execPath, [...PROGRAM, '--cleanup', '--state-dir', join(folder, 'state'), '--cgroup', cgroup])
+  execFileSync(NODEJS, [...PROGRAM, '--cleanup', '--state-dir', join(folder, 'state'), '--cgroup', cgroup])
   closeSync(outside)
   rmdirSync(cgroup)
   sh(`nft delete table ip proxy; umount ${join(folder, 'netns-a')}`)
@@ -119,7 +120,7 @@ function start(): AgentProcess {
   const state = ['--state-dir', join(folder, 'state'), '--health-port', '0']
   const cni = ['--cni-conf-dir', join(folder, 'net.d'), '--cni-bin-dir', join(folder, 'bin')]
   const args = [...PROGRAM, '--node', 'n1', '--kubeconfig', cluster.kubeconfig(), ...state, ...cni]
-  return new AgentProcess(spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] }))
+  return new AgentProcess(spawn(NODEJS, args, { stdio: ['ignore', 'pipe', 'pipe'] }))
 }
 
 /** Another agent in its place. */

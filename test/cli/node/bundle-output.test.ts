@@ -5,8 +5,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
 import { lcg } from '../../support/lcg.ts'
+import { programCommand } from '../../../testkit/base/program.ts'
 
 test('a reader that is slower than the bundle gets all of it', () => {
   const folder = mkdtempSync(join(tmpdir(), 'netplane-bundle-'))
@@ -19,7 +19,7 @@ test('a reader that is slower than the bundle gets all of it', () => {
         .toString('base64')
         .replaceAll(/.{100}/g, '$&\n'),
     )
-    const command = [...nodeCommand(join(packageRoot(), 'cli/main.ts')), 'node', 'bundle', '--output', '-', '--log', join(folder, 'log')]
+    const command = [...programCommand('cli'), 'node', 'bundle', '--output', '-', '--log', join(folder, 'log')]
     const script = '"$@" | { sleep 1; tar -tzf -; }'
     const names = execFileSync('bash', ['-o', 'pipefail', '-c', script, 'bash', ...command], { encoding: 'utf8', stdio: 'pipe' })
     expect(names).toContain('netplane-bundle/log/agent.txt\n')

@@ -16,6 +16,7 @@ import { decodeBytes, encodeBytes } from '#agent/maps/byte-rows.ts'
 import { AgentProcess, ScratchNode } from '../../../testkit/base/scratch-node.ts'
 import { felix, node } from './manifests.ts'
 import { PINS } from './node.ts'
+import { programCommand } from '../../../testkit/base/program.ts'
 
 const ROOT = new URL('../../../', import.meta.url).pathname
 const PORT = 6443
@@ -154,7 +155,7 @@ function agentOf(host: string): AgentProcess {
   }
   const file = join(machine.folder, 'kubeconfig')
   writeFileSync(file, JSON.stringify(config))
-  const program = [process.execPath, '--conditions=source', join(ROOT, 'agent/main.ts')]
+  const program = programCommand('agent')
   const flags = ['--node', 'n1', '--kubeconfig', file, '--state-dir', machine.state, '--health-port', '9099']
   const child = machine.spawn(['sh', '-c', `echo $$ > ${machine.cgroup}/cgroup.procs; exec "$@"`, 'sh', ...program, ...flags])
   children.push(child)

@@ -5,11 +5,11 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { packageRoot } from '#lib/base/os/package.ts'
 import { ScratchNode, type AgentProcess } from '../../../testkit/base/scratch-node.ts'
 import { felix, node as nodeObject, pod, slice } from './manifests.ts'
+import { programCommand } from '../../../testkit/base/program.ts'
 
-const CTL = [process.execPath, '--conditions=source', join(packageRoot(), 'cli/main.ts')].join(' ')
+const CTL = programCommand('cli').join(' ')
 const TOKEN = 'eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJl'
 
 let node: ScratchNode

@@ -2,11 +2,11 @@
 /** explain where an agent runs: what the loaded programs do is what its manifests say. Layer: test. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isObject } from '#lib/base/object.ts'
-import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
 import type { ScratchNode } from '../../../testkit/base/scratch-node.ts'
 import { globalPolicy, hostEndpoint, labelled, onlyFrom } from './manifests.ts'
 import { makeNode, plug, POD_B, rows } from './node.ts'
+import { programCommand } from '../../../testkit/base/program.ts'
 
 let machine: ScratchNode
 /** Two pods with one address, of which the first is going. */
@@ -51,7 +51,7 @@ afterAll(async () => {
 
 /** The first flow that the command tells. */
 function explain(line: string): Readonly<Record<string, unknown>> {
-  const command = [...nodeCommand(`${packageRoot()}/cli/main.ts`), 'explain', '--json', ...line.split(' ')]
+  const command = [...programCommand('cli'), 'explain', '--json', ...line.split(' ')]
   const record: unknown = JSON.parse(machine.sh(command.join(' ')))
   expect(at(record, 'warnings') ?? []).toEqual([])
   const flow = at(record, 'flows', 0)

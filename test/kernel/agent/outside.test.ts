@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { ScratchNode } from '../../../testkit/base/scratch-node.ts'
 import { node, service, slice } from './manifests.ts'
 import { makeNode } from './node.ts'
+import { programCommand } from '../../../testkit/base/program.ts'
 
 let machine: ScratchNode
 
@@ -112,7 +113,7 @@ test('a process of another user that took the name of agents of before keeps no 
   expect(await agent.event('agent.old-lock-held')).toMatchObject({ uid: 65_534 })
   await agent.event('dataplane.ready')
   // as a container of the same node has them
-  const main = `${process.execPath} --conditions=source ${new URL('../../../agent/main.ts', import.meta.url).pathname}`
+  const main = programCommand('agent').join(' ')
   const flags = `--node n1 --resources ${machine.resources} --state-dir ${machine.state} --health-port 0`
   const refusal = `netplane-agent of node n1, pid ${String(agent.pid)}`
   expect(machine.sh(`unshare --net --mount -- ${main} ${flags} || true`)).toContain(refusal)

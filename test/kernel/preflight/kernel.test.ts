@@ -11,6 +11,7 @@ import { toolRunner } from '#lib/base/os/run-tool.ts'
 import { ScratchNode } from '../../../testkit/base/scratch-node.ts'
 import { HANG_MS } from '../../../testkit/base/hang.ts'
 import { blocking, codes, look } from './look.ts'
+import { programCommand } from '../../../testkit/base/program.ts'
 
 let node: ScratchNode
 
@@ -75,7 +76,7 @@ test('filters are tried where no other process sees them', async () => {
 test('a pod without the capabilities of an agent cannot try, and says which are missing', () => {
   const log = join(node.folder, 'log')
   const flags = ['preflight', '--group=kernel', `--termination-log=${log}`]
-  const agent = [process.execPath, '--conditions=source', join(import.meta.dirname, '../../../agent/main.ts')]
+  const agent = programCommand('agent')
   const told = node.sh(`setpriv --bounding-set=-sys_admin,-net_raw --inh-caps=-sys_admin,-net_raw ${[...agent, ...flags].join(' ')}`)
   expect(told).toContain('kernel: blocking: pods lack NET_RAW, SYS_ADMIN here')
 })

@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { levelOf } from '#lib/preflight/findings.ts'
 import { readReport, type NodeReport } from '#lib/preflight/report.ts'
-import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
 import type { ScratchNode } from '../../../testkit/base/scratch-node.ts'
+import { programCommand } from '../../../testkit/base/program.ts'
 
 export interface Looked extends NodeReport {
   readonly exit: number
@@ -20,7 +20,7 @@ const IN_CGROUP = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
 /** Rejects when it could not look. */
 export async function look(node: ScratchNode, ...flags: readonly string[]): Promise<Looked> {
   const log = join(node.folder, 'termination-log')
-  const command = [...nodeCommand(join(packageRoot(), 'agent/main.ts')), 'preflight', '--termination-log', log, ...flags]
+  const command = [...programCommand('agent'), 'preflight', '--termination-log', log, ...flags]
   const child = node.spawn(['sh', '-c', IN_CGROUP, node.cgroup, ...command])
   let [prose, errors] = ['', '']
   child.stdout?.setEncoding('utf8').on('data', (text: string) => (prose += text))

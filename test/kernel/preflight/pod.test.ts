@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { rootCertificates } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { BpfProgram } from '#native'
-import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
 import { installationSpec } from '#lib/kube/schema/installation.ts'
 import { PROBE_GROUPS } from '#lib/preflight/findings.ts'
 import { readReport } from '#lib/preflight/report.ts'
@@ -15,6 +14,7 @@ import { renderPreflight } from '#lib/render/preflight-pod.ts'
 import { ScratchNode } from '../../../testkit/base/scratch-node.ts'
 import { PASS, SCHED_CLS } from '../dataplane/attach-cases.ts'
 import { codes } from './look.ts'
+import { programCommand } from '../../../testkit/base/program.ts'
 
 interface Container {
   readonly name: string
@@ -91,7 +91,7 @@ function commandOf({ name, command, args: given, securityContext }: Container, l
   const capabilities = ['-all', ...(securityContext.capabilities.add ?? []).map((name) => `+${name.toLowerCase()}`)].join()
   const limited = ['setpriv', `--bounding-set=${capabilities}`, `--inh-caps=${capabilities}`]
   if (!securityContext.allowPrivilegeEscalation) limited.push('--no-new-privs')
-  return [...limited, ...nodeCommand(join(packageRoot(), 'agent/main.ts')), ...placed].join(' ')
+  return [...limited, ...programCommand('agent'), ...placed].join(' ')
 }
 
 const FOUND: Readonly<Record<(typeof PROBE_GROUPS)[number], readonly (string | RegExp)[]>> = {

@@ -4,14 +4,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
 import { Lab } from '../../../lab/lab.ts'
 import { request } from '../../../lab/traffic/traffic.ts'
 import { waitFor } from '../../../lab/wait.ts'
 import { Manifests, node, pod } from '../cluster.ts'
 import { HANG_MS } from '../../../testkit/base/hang.ts'
+import { programCommand } from '../../../testkit/base/program.ts'
 
-const program = (path: string): readonly string[] => nodeCommand(join(packageRoot(), path))
 const SERVER = ['--flows-server', 'http://127.0.0.1:7443']
 const NODE = { ...node('a', '172.31.7.2'), spec: { podCIDRs: ['10.31.0.0/24'] } }
 const PODS = [pod('shop/web', 'a', '10.31.0.1'), pod('shop/db', 'a', '10.31.0.2')]
@@ -25,8 +24,8 @@ interface Asked {
 test('a connection is in the answers of the aggregator within two seconds, from both ends, and its bytes after the window', async () => {
   using manifests = new Manifests([NODE, ...PODS])
   const data = mkdtempSync(join(tmpdir(), 'netplane-flows-lab-'))
-  await using lab = await Lab.up({ name: 'tflows', resources: manifests.dir, agentCommand: [...program('agent/main.ts'), ...SERVER] })
-  const aggregator = lab.spawn('node/a', [...program('flows/main.ts'), '--data', data, '--health-port', '0'])
+  await using lab = await Lab.up({ name: 'tflows', resources: manifests.dir, agentCommand: [...programCommand('agent'), ...SERVER] })
+  const aggregator = lab.spawn('node/a', [...programCommand('flows'), '--data', data, '--health-port', '0'])
   const ask = async (): Promise<Asked> => {
     const { stdout } = await lab.run('node/a', [
       'curl',

@@ -4,16 +4,16 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
 import type { FlowUpdate, FlowWindow } from '#lib/flows/flow.ts'
 import { waitFor } from '../../../lab/wait.ts'
 import { Cluster } from '../../../testkit/lab/cluster.ts'
 import { addressOf, FAMILIES, type NodeName } from '../../../testkit/lab/manifests.ts'
 import { HANG_MS } from '../../../testkit/base/hang.ts'
+import { programCommand } from '../../../testkit/base/program.ts'
 
 const cluster = new Cluster('flows')
 const service = cluster.service()
-const CLI = [...nodeCommand(`${packageRoot()}/cli/main.ts`), 'flows', '--node']
+const CLI = [...programCommand('cli'), 'flows', '--node']
 const FLOWS_SOCKET = '/run/netplane/flows.sock'
 /** of what is to be told at once: goals.md has 2 s, beside the reader's own start */
 const SOON_MS = 4000

@@ -5,8 +5,9 @@ import { expect, test } from 'vitest'
 import { Lab } from '../../../lab/lab.ts'
 import { startRequests } from '../../../lab/traffic/traffic.ts'
 import { Manifests, node, pod } from '../cluster.ts'
+import { programCommand } from '../../../testkit/base/program.ts'
 
-const agentCommand = [process.execPath, '--conditions=source', `${process.cwd()}/agent/main.ts`]
+const agentCommand = programCommand('agent')
 const NODES = { a: ['172.31.0.1', 'fd00:31::1'], b: ['172.31.0.2', 'fd00:31::2'] } as const
 const PODS = { a: ['10.245.1.20', 'fd00:245:1::20'], b: ['10.245.2.20', 'fd00:245:2::20'] } as const
 const OBJECTS = [

@@ -20,6 +20,7 @@ import {
   type Wishes,
 } from './world.ts'
 import { HANG_MS } from '../../../testkit/base/hang.ts'
+import { programCommand } from '../../../testkit/base/program.ts'
 
 /** Other settings are other programs, and loading them on three nodes takes its time. */
 const SOON = { timeout: 45_000, interval: 100 }
@@ -205,7 +206,7 @@ describe('another address', () => {
   })
 })
 
-const CTL = [process.execPath, '--conditions=source', `${process.cwd()}/cli/main.ts`]
+const CTL = programCommand('cli')
 
 describe('an interface', () => {
   test('that goes down and comes up again has everything back within seconds', async () => {

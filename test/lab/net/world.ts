@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A cluster with a router in it, pools, and questions to ask there. Layer: test. */
 import { once } from 'node:events'
-import { packageRoot } from '#lib/base/os/package.ts'
 import { parseMetrics } from '../../../demo/metrics.ts'
 import { RequestAgent } from '../../../lab/traffic/request-agent.ts'
 import { Lab } from '../../../lab/lab.ts'
@@ -10,6 +9,7 @@ import { toolCommand } from '../../../lab/paths.ts'
 import { endpointText, type Endpoint } from '../../../lab/tools/address.ts'
 import type { Outcome } from '../../../lab/tools/protocol.ts'
 import { Manifests } from '../cluster.ts'
+import { programCommand } from '../../../testkit/base/program.ts'
 
 export const NODES = ['a', 'b', 'c'] as const
 export type NodeName = (typeof NODES)[number]
@@ -200,7 +200,7 @@ export class World {
 
   async up(wishes: Wishes, options: UpOptions = {}): Promise<void> {
     this.put(wishes)
-    const agentCommand = [process.execPath, '--conditions=source', `${packageRoot()}/agent/main.ts`]
+    const agentCommand = programCommand('agent')
     this.#lab = await Lab.up({ name: this.#name, resources: this.#manifests.dir, agentCommand, ...options })
   }
 

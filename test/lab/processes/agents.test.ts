@@ -8,9 +8,10 @@ import { waitFor } from '../../../lab/wait.ts'
 import { Manifests, node, pod, TWO_NODES } from '../cluster.ts'
 import { machine, traces } from '../machine.ts'
 import { HANG_MS } from '../../../testkit/base/hang.ts'
+import { programCommand } from '../../../testkit/base/program.ts'
 
 /** The sources, whatever was built before. */
-const agentCommand = [process.execPath, '--conditions=source', `${process.cwd()}/agent/main.ts`]
+const agentCommand = programCommand('agent')
 
 describe('agents', () => {
   test('are started until ready, killed, started again and stopped, and touch nothing but their nodes', async () => {

@@ -6,9 +6,10 @@ import { LOAD, NODES, RESOURCES } from '../../../bench/loss/cluster.ts'
 import { killAgents, moments } from '../../../lab/processes/kill.ts'
 import { Lab } from '../../../lab/lab.ts'
 import { underLoad } from '../../../lab/traffic/load.ts'
+import { programCommand } from '../../../testkit/base/program.ts'
 
 const KILLS = 20
-const agentCommand = [process.execPath, '--conditions=source', `${process.cwd()}/agent/main.ts`]
+const agentCommand = programCommand('agent')
 
 /** What each start of an agent found to write, by table, from its own log. */
 function written(log: string): string[] {

@@ -12,8 +12,9 @@ import { OBJECTS, RULES, tcp, waysFrom, type Way } from '../proxied.ts'
 import { HANG_MS } from '../../../testkit/base/hang.ts'
 import { ofMatrix } from '../../support/steady/matrix.ts'
 import { DENIED_PORT, leftOn, makeOld, type OldNode } from './old-node.ts'
+import { programCommand } from '../../../testkit/base/program.ts'
 
-const agentCommand = [process.execPath, '--conditions=source', `${process.cwd()}/agent/main.ts`]
+const agentCommand = programCommand('agent')
 /** Ways stay flannel's. */
 const LOCAL = ['--cni-conf-dir', '/run/cni/net.d', '--cni-bin-dir', '/run/cni/bin', '--cni-local']
 const udp = (address: string, port: number): Endpoint => ({ proto: 'udp', address, port })
