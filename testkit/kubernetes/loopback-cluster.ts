@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /** etcd and kube-apiserver on loopback, with TLS and RBAC, that can be killed, stopped and brought back.
  * Layer: testkit. */
-import { spawn, type ChildProcess } from 'node:child_process'
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { createHash, generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
-import { closeSync, cpSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { closeSync, cpSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { ApiClient } from '#lib/api/client.ts'
 import { fromKubeconfig } from '#lib/api/connection/kubeconfig.ts'
 import { waitFor } from '../../lab/wait.ts'
+import { cached, keyOf } from '../base/cache.ts'
 import { Authority } from './certificates.ts'
 import { GO_ENV } from './flags.ts'
 
@@ -42,6 +43,9 @@ const OWN = [
   { kind: 'Service', namespace: 'default', name: 'kubernetes' },
 ]
 
+/** What a server makes when it starts for the first time, by the folder that it is in. */
+const MADE = ['etcd', 'certificates'] as const
+
 type Program = 'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler'
 
 /** Needs a network namespace of its own: its ports are fixed. */
@@ -59,7 +63,25 @@ export class LoopbackCluster implements AsyncDisposable {
   /** Resolves when it serves, and has made what it makes by itself. Throws with the end of a log when it ends, or is
    * not ready in time. */
   static async start(options: LoopbackOptions): Promise<LoopbackCluster> {
+    return await LoopbackCluster.#startFrom(await firstStart(options.programs), options)
+  }
+
+  /** Keeps in the folder `half` what a server makes when it starts for the first time. */
+  static async makeFirst(programs: string, half: string): Promise<void> {
+    const folder = join(half, 'work')
+    await using cluster = await LoopbackCluster.#startFrom(undefined, { programs, folder })
+    await cluster.kill('kube-apiserver')
+    await cluster.kill('etcd')
+    for (const made of MADE) renameSync(join(folder, made), join(half, made))
+    rmSync(folder, { recursive: true })
+  }
+
+  /** `first`: with what a server had made; undefined: with nothing. */
+  static async #startFrom(first: string | undefined, options: LoopbackOptions): Promise<LoopbackCluster> {
     mkdirSync(options.folder, { recursive: true })
+    // etcd's log is 64 MB, nearly all of it zeros
+    if (first !== undefined)
+      for (const made of MADE) execFileSync('cp', ['-r', '--sparse=always', join(first, made), join(options.folder, made)])
     const cluster = new LoopbackCluster(options, await Authority.make(options.folder))
     const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     writeFileSync(cluster.#at('accounts.pub'), publicKey.export({ type: 'spki', format: 'pem' }))
@@ -226,4 +248,12 @@ export class LoopbackCluster implements AsyncDisposable {
   #logEnd(): string {
     return ['etcd', 'kube-apiserver'].map((program) => readFileSync(this.#at(`${program}.log`), 'utf8').slice(-1500)).join('\n')
   }
+}
+
+/** The folder with what a server makes when it starts for the first time, which is more than half of the work of its
+ * start: made once and kept in the cache. Needs a network namespace of its own, as {@link LoopbackCluster} does. */
+export async function firstStart(programs: string): Promise<string> {
+  // another way to start it makes something else
+  const ways = readFileSync(import.meta.filename, 'utf8')
+  return await cached(`first-starts/${basename(programs)}-${keyOf(ways)}`, (half) => LoopbackCluster.makeFirst(programs, half))
 }

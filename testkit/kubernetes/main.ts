@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Builds the programs of Kubernetes and Helm, unless they are in the cache directory already; brings a cluster up,
  * asks it, takes it down. Layer: testkit. */
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { nodeCommand } from '#lib/base/os/package.ts'
+import { inOwnNamespaces } from '../base/namespaces.ts'
 import { installAgents } from './agents.ts'
 import { Cluster } from './cluster.ts'
 import { helmPrograms } from './build/helm.ts'
@@ -19,8 +23,16 @@ async function build(): Promise<number> {
   const folder = await kubernetesPrograms()
   // tests that need it have no network
   await helmPrograms()
+  const isRoot = process.getuid?.() === 0
+  if (isRoot && !startsFirst()) throw new Error('an API server does not start')
   console.log(`Kubernetes: ${folder} (${((performance.now() - began) / 1000).toFixed(0)} s)`)
   return 0
+}
+
+/** Tests that start an API server at once would each start it for the first time. */
+function startsFirst(): boolean {
+  const [program = '', ...args] = [...inOwnNamespaces, ...nodeCommand(join(import.meta.dirname, 'tools/first-start.ts'))]
+  return spawnSync(program, args, { stdio: 'inherit' }).status === 0
 }
 
 /** `--empty`: without agents, so nodes are not Ready. */
