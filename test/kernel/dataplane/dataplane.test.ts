@@ -229,17 +229,21 @@ test('rows outlive a first look that fails, and programs that come before the ne
   expect(dataplane.loaded?.tables.routes).toMatchObject({ size: 1, known: 1 })
 })
 
-test('programs that are refused leave flows in the map that the old ones write to', async () => {
+test.each([
+  ['tc', 'tc'],
+  ['xdp', 'xdp'],
+  ['connect', 'cgroup/connect4'],
+] as const)('programs of %s that are refused leave flows in the map that the old ones write to', async (name, section) => {
   await passes()
-  const [file, path] = [readFileSync(objectPath('tc', features)), join(objects, objectFileName('tc', features))]
+  const [file, path] = [readFileSync(objectPath(name, features)), join(objects, objectFileName(name, features))]
   // no instruction has this code, which only the verifier notices
-  for (const [name, code] of elfSections(file)) if (name === 'tc') code.fill(0xff, 0, 8)
+  for (const [at, code] of elfSections(file)) if (at === section) code.fill(0xff, 0, 8)
   writeFileSync(path, file)
   want({ ...node, mapSizes: { ...node.mapSizes, conntrack: 3000 } })
   await passes()
   await dataplane.current.finish()
   expect([await passes(), unmet(), pinnedRoom(pins)]).toEqual([500, ['dataplane.programs'], 2000])
-  copyFileSync(objectPath('tc', features), path)
+  copyFileSync(objectPath(name, features), path)
   clock.advance(500)
   await passes()
   await dataplane.current.finish()
