@@ -9,9 +9,9 @@ import type { Manifest } from '../../../support/build.ts'
 /** chars: the limit of a request to etcd */
 const LONGEST = 1_500_000
 
-/** Times the ms of {@link yardstick}. It takes 5 to 9, and up to 36 where an error is made for each address. */
+/** Times the ms of {@link yardstick}. It takes 3 to 10, and 18 where an error is made for each address. */
 const MOST_TIMES = 18
-const MOST_TIMES_BAD = 90
+const MOST_TIMES_BAD = 45
 
 interface Long {
   readonly of: (size: number) => Manifest
