@@ -63,17 +63,22 @@ export class LoopbackCluster implements AsyncDisposable {
   /** Resolves when it serves, and has made what it makes by itself. Throws with the end of a log when it ends, or is
    * not ready in time. */
   static async start(options: LoopbackOptions): Promise<LoopbackCluster> {
-    return await LoopbackCluster.#startFrom(await firstStart(options.programs), options)
+    return await LoopbackCluster.#startFrom(await LoopbackCluster.firstStart(options.programs), options)
   }
 
-  /** Keeps in the folder `half` what a server makes when it starts for the first time. */
-  static async makeFirst(programs: string, half: string): Promise<void> {
-    const folder = join(half, 'work')
-    await using cluster = await LoopbackCluster.#startFrom(undefined, { programs, folder })
-    await cluster.kill('kube-apiserver')
-    await cluster.kill('etcd')
-    for (const made of MADE) renameSync(join(folder, made), join(half, made))
-    rmSync(folder, { recursive: true })
+  /** The folder with what a server makes when it starts for the first time, a third to a half of the work of its start:
+   * made once and kept in the cache. Needs a network namespace of its own, as every server does. */
+  static async firstStart(programs: string): Promise<string> {
+    // another way to start it makes something else, and its certificate lasts for a year
+    const made = [readFileSync(import.meta.filename, 'utf8'), new Date().toISOString().slice(0, 'yyyy-mm'.length)]
+    return await cached(`first-starts/${basename(programs)}-${keyOf(made)}`, async (half) => {
+      const folder = join(half, 'work')
+      await using cluster = await LoopbackCluster.#startFrom(undefined, { programs, folder })
+      await cluster.kill('kube-apiserver')
+      await cluster.kill('etcd')
+      for (const name of MADE) renameSync(join(folder, name), join(half, name))
+      rmSync(folder, { recursive: true })
+    })
   }
 
   /** `first`: with what a server had made; undefined: with nothing. */
@@ -248,12 +253,4 @@ export class LoopbackCluster implements AsyncDisposable {
   #logEnd(): string {
     return ['etcd', 'kube-apiserver'].map((program) => readFileSync(this.#at(`${program}.log`), 'utf8').slice(-1500)).join('\n')
   }
-}
-
-/** The folder with what a server makes when it starts for the first time, which is more than half of the work of its
- * start: made once and kept in the cache. Needs a network namespace of its own, as {@link LoopbackCluster} does. */
-export async function firstStart(programs: string): Promise<string> {
-  // another way to start it makes something else
-  const ways = readFileSync(import.meta.filename, 'utf8')
-  return await cached(`first-starts/${basename(programs)}-${keyOf(ways)}`, (half) => LoopbackCluster.makeFirst(programs, half))
 }

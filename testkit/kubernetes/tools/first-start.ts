@@ -2,6 +2,6 @@
 /** Starts an API server for the first time, in a network namespace of its own: later ones begin with what it has made.
  * Layer: testkit. */
 import { kubernetesPrograms } from '../build/programs.ts'
-import { firstStart } from '../loopback-cluster.ts'
+import { LoopbackCluster } from '../loopback-cluster.ts'
 
-await firstStart(await kubernetesPrograms())
+await LoopbackCluster.firstStart(await kubernetesPrograms())
