@@ -159,7 +159,7 @@ test: built-for-tests
 	@NETPLANE_BUILT=true $(RUN) test/run.ts
 
 # With what is outside of the gate: CONTRIBUTING.md names it. Or one part of that, whose row in test/parts.md is then written:
-# PART=soak|scale|bench|kernels|fuzz|e2e|mutants|seeds|tidy.
+# PART=soak|scale|bench|kernels|fuzz|e2e|long|mutants|seeds|tidy.
 test-all: built-for-tests
 	@NETPLANE_BUILT=true $(RUN) test/run.ts $(if $(PART),part $(PART),all)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The stages of the tests: what each runs, under what, and beside what; `run.ts` runs them. Layer: test. */
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inOwnNamespaces } from '../testkit/base/namespaces.ts'
@@ -17,7 +17,7 @@ type Options = Omit<VitestOptions, 'folder'>
 const node = process.execPath
 export const needsRoot = process.getuid?.() === 0 ? undefined : 'needs root'
 /** Tests of the lab that count what is lost or late while something happens, take silence for an answer, or compare
- * the machine before and after. */
+ * the machine before and after. Beside each other they take as long: what counts losses keeps a processor busy. */
 export const ALONE = [
   ...['processes/agents', 'hand-over', 'mode', 'processes/kill', 'lab', 'net/forwarding', 'net/node-life'],
   ...['policy', 'services', 'traffic/traffic', 'upgrade/previous'],
@@ -30,8 +30,10 @@ export const SLOW = {
     ...['lab/image-arm64', 'lab/upstream/rates', 'apiserver/operator/cost'],
     ...['lib/kube/parse/longest', 'lib/model/selector/longest'],
   ].map(pathOf),
-  e2e: [
-    ...['lab/net/firewall-programs', 'apiserver/upgrade/chart-kills'],
+  long: [
+    ...['net/firewall-programs', 'net/tunnel-losses', 'upstream/networking'].map((name) => `lab/${name}`),
+    ...['cli/kubectl', 'operator/endpoint-gone', 'operator/failures'].map((name) => `apiserver/${name}`),
+    ...['chart-kills', 'lease', 'owners', 'ours/before-this-form', 'ours/edits'].map((name) => `apiserver/upgrade/${name}`),
     ...['chained', 'churn', 'dataplane-mode', 'empty-cluster', 'faults', 'operator/interrupted', 'operator/ipv6'].map(
       (name) => `cluster/${name}`,
     ),
@@ -40,9 +42,9 @@ export const SLOW = {
 const SLOW_FILES = Object.values(SLOW).flat()
 /** Files that wait for timers, for leases, and for what must not come. */
 const MOSTLY_WAITING = [
-  ...['failures', 'life', 'switch'].map((name) => `apiserver/operator/${name}`),
+  ...['life', 'switch'].map((name) => `apiserver/operator/${name}`),
   ...['edits', 'run', 'versions'].map((name) => `apiserver/upgrade/${name}`),
-  ...['flows/node', 'net/tunnel-probe', 'upstream/networking', 'upstream/services'].map((name) => `lab/${name}`),
+  ...['flows/node', 'net/tunnel-probe', 'upstream/services'].map((name) => `lab/${name}`),
 ].map(pathOf)
 
 /** Two machines, which keep a processor busy each. */
@@ -76,19 +78,10 @@ export function stagesIn(folder: string): readonly Stage[] {
       return only.length === 0 ? [] : [withKubernetes(tests({ ...options, only }))]
     })
   /** All versions, ways, kinds and faults that there are, where the gate has the few that tell most. */
-  const asMatrix = ['env', 'MATRIX=whole']
-  const matrices = [
-    withKubernetes(
-      tests({
-        ...inApi,
-        prefix: [...asMatrix, ...inOwnNamespaces],
-        only: ['apiserver/operator/rights', 'apiserver/upgrade/import-many', 'apiserver/upgrade/versions'].map(pathOf),
-      }),
-    ),
-    withKubernetes(tests({ ...e2e, prefix: asMatrix, only: ALONE_IN_CLUSTER })),
-    tests({ ...lab, prefix: asMatrix, only: [pathOf('lab/upgrade/old-node')] }),
-    tests({ project: 'kernel', prefix: [...asMatrix, ...inOwnNamespaces], only: [pathOf('kernel/cni/chained')] }),
-  ]
+  const matrices = [inApi, e2e, lab, { project: 'kernel', prefix: inOwnNamespaces }].map((options: Options) => {
+    const only = filesOfProject(options.project).filter(hasMatrix)
+    return withKubernetes(tests({ ...options, prefix: ['env', 'MATRIX=whole', ...(options.prefix ?? [])], only }))
+  })
   return [
     {
       name: 'e2e',
@@ -134,8 +127,8 @@ export function stagesIn(folder: string): readonly Stage[] {
     { name: 'kernels', part: 'kernels', obstacle: needsRoot, parts: [line('test/kernel/run', '--all')] },
     { name: 'fuzzers', part: 'fuzz', parts: [make('fuzz')] },
     { name: 'upstream', part: 'e2e', obstacle: needsRoot ?? cgroupObstacle(), parts: [make('e2e')] },
-    { name: 'long', part: 'e2e', obstacle: needsRoot ?? cgroupObstacle(), parts: slow(SLOW.e2e) },
-    { name: 'matrices', part: 'e2e', obstacle: needsRoot ?? cgroupObstacle(), parts: matrices },
+    { name: 'long', part: 'long', obstacle: needsRoot ?? cgroupObstacle(), parts: slow(SLOW.long) },
+    { name: 'matrices', part: 'long', obstacle: needsRoot ?? cgroupObstacle(), parts: matrices },
     { name: 'mutants', part: 'mutants', parts: [make('mutate')] },
     { name: 'faults', part: 'mutants', obstacle: needsRoot, parts: [make('faults')] },
     { name: 'seeds', part: 'seeds', obstacle: needsRoot, parts: [make('seeds')] },
@@ -153,6 +146,11 @@ function filesOfProject(project: string): readonly string[] {
     .map((name) => `test/${name}`)
     .filter((name) => name.endsWith('.test.ts') && kindOf(name).project === project)
     .sort()
+}
+
+/** Whether the file takes its cases by `support/steady/matrix.ts`. */
+function hasMatrix(file: string): boolean {
+  return readFileSync(file, 'utf8').includes('/steady/matrix.ts')
 }
 
 function line(...words: readonly string[]): Part {

@@ -30,12 +30,13 @@ import { kubernetesPrograms } from '../../testkit/kubernetes/build/programs.ts'
 import { ADDRESSES, NO_ADDRESSES, NO_PREFIXES, OLD_ADDRESSES, OLD_PREFIXES, PREFIXES } from '../support/address-texts.ts'
 import { spoilt, valueOf } from '../support/from-schema.ts'
 import { addressEdges, edgesOf, type Beside } from '../support/schema-edges.ts'
+import { ofMatrix } from '../support/steady/matrix.ts'
 
 const BUILD_MS = 30 * 60_000
 const ALL = resources(felixSchema())
 const OPERATOR_CRDS = 'deploy/operator/operator-crds.yaml'
 /** Samples of each kind. */
-const ACCEPTED = 30
+const [ACCEPTED = 0] = ofMatrix([100], [10])
 
 let folder = ''
 let cluster: LoopbackCluster

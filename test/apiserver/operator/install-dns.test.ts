@@ -3,9 +3,10 @@
  * Layer: test. */
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { isObject } from '#lib/base/object.ts'
 import { packageRoot } from '#lib/base/os/package.ts'
+import { ofMatrix } from '../../support/steady/matrix.ts'
 import { BUILD_MS, DEPLOYMENT, InstallCluster, NAMESPACE } from './install-cluster.ts'
 
 let of: InstallCluster
@@ -49,14 +50,16 @@ test.each(['Generic', 'OpenShift', 'AKS', 'MKE', 'RKE2'])('%s needs none', async
   })
 })
 
-describe.each([
-  ['server-side', BY_SERVER],
-  ['client-side', BY_CLIENT],
-])('after an apply that is %s', (_title, apply) => {
-  test.each([
-    ['--apply', applied],
-    ['the printed command', printedCommand],
-  ])('what %s has patched survives the next, which differs in nothing', async (_how, patch) => {
+const PATCHES = [
+  { way: '--apply', patch: applied, side: 'server', apply: BY_SERVER },
+  { way: 'the printed command', patch: printedCommand, side: 'client', apply: BY_CLIENT },
+  { way: '--apply', patch: applied, side: 'client', apply: BY_CLIENT },
+  { way: 'the printed command', patch: printedCommand, side: 'server', apply: BY_SERVER },
+]
+
+test.each(ofMatrix(PATCHES, PATCHES.slice(0, 2)))(
+  "what $way has patched after the $side's apply survives the next, which differs in nothing",
+  async ({ patch, apply }) => {
     of.kubectl(...apply)
     expect(await nameservers()).toBeUndefined()
     await patch()
@@ -75,8 +78,8 @@ describe.each([
       code: 0,
       out: expect.stringContaining('already') as unknown,
     })
-  })
-})
+  },
+)
 
 test('name servers that another client has set stay, and the message names it', async () => {
   of.kubectl(...BY_SERVER)

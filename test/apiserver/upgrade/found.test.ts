@@ -17,6 +17,7 @@ import { factsFromServer } from '#upgrade/found/from-server.ts'
 import { waitFor } from '../../../lab/wait.ts'
 import { LoopbackCluster } from '../../../testkit/kubernetes/loopback-cluster.ts'
 import { kubernetesPrograms } from '../../../testkit/kubernetes/build/programs.ts'
+import { ofMatrix } from '../../support/steady/matrix.ts'
 import { definition, FORMS, installed, object, type Form } from '../../upgrade/found/installed.ts'
 import { put } from '../definitions.ts'
 
@@ -97,17 +98,20 @@ async function print(directory: string): Promise<void> {
   writeFileSync(join(directory, 'version.yaml'), dump({ serverVersion }))
 }
 
-test.each(FORMS)('an installation as %s is found in the server, and in files that were printed of it', async (form) => {
-  await install(form)
-  const directory = join(folder, form)
-  await print(directory)
-  const [fromServer, fromFiles] = [await factsFromServer(client, SIGNAL), factsFromFiles(directory)]
-  expect(findInstallation(fromFiles)).toEqual(findInstallation(fromServer))
-  const { found, refusals, warnings } = findInstallation(fromServer)
-  expect(refusals).toEqual([])
-  expect(warnings.map(({ resource }) => resource)).toEqual(['ConfigMap istio-system/istio-sidecar-injector'])
-  expect(found).toMatchObject({ variant: form === 'operator' || form === 'chart' ? 'netplane' : form, version: '3.27.0' })
-})
+test.each(ofMatrix<Form>(FORMS, ['canal', 'chart']))(
+  'an installation as %s is found in the server, and in files that were printed of it',
+  async (form) => {
+    await install(form)
+    const directory = join(folder, form)
+    await print(directory)
+    const [fromServer, fromFiles] = [await factsFromServer(client, SIGNAL), factsFromFiles(directory)]
+    expect(findInstallation(fromFiles)).toEqual(findInstallation(fromServer))
+    const { found, refusals, warnings } = findInstallation(fromServer)
+    expect(refusals).toEqual([])
+    expect(warnings.map(({ resource }) => resource)).toEqual(['ConfigMap istio-system/istio-sidecar-injector'])
+    expect(found).toMatchObject({ variant: form === 'operator' || form === 'chart' ? 'netplane' : form, version: '3.27.0' })
+  },
+)
 
 test('no data of Secrets, and nothing of other products, is among the facts of a server', async () => {
   const { objects } = await factsFromServer(client, SIGNAL)

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { getOrNone } from '#lib/api/absent.ts'
 import type { Named } from '#lib/api/resource.ts'
 import { listAt, numberAt, textAt } from '../../../lab/raw.ts'
+import { ofMatrix } from '../../support/steady/matrix.ts'
 import { OldCluster } from './old-cluster.ts'
 import {
   agentsNamespace,
@@ -25,7 +26,7 @@ const FELIX: Named = { apiVersion: 'netplane.io/v3', kind: 'FelixConfiguration',
 const AGENTS = agentsOf('operator')
 const TYPHA: Named = { apiVersion: 'apps/v1', kind: 'Deployment', namespace: agentsNamespace('operator'), name: 'netplane-typha' }
 
-describe.each(['operator', 'chart'] as const)('by %s', (method) => {
+describe.each(ofMatrix<'operator' | 'chart'>(['operator', 'chart'], ['chart']))('by %s', (method) => {
   let cluster: OldCluster
 
   beforeAll(async () => {

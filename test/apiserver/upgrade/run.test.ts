@@ -13,7 +13,7 @@ import { IMAGE, WHOLE_MS } from './upgrade-run.ts'
 import { SEED } from '../../support/steady/seed.ts'
 
 const BUILD_MS = 30 * 60_000
-const KILLS = Number(process.env['KILLS'] ?? 3)
+const KILLS = Number(process.env['KILLS'] ?? 1)
 /** A run that is not killed takes some 20 s. */
 const SPAN_MS = 6000
 /** The lock is waited for from the third second to the thirteenth. */

@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 
-export const PARTS = ['soak', 'scale', 'bench', 'kernels', 'fuzz', 'e2e', 'mutants', 'seeds', 'tidy'] as const
+export const PARTS = ['soak', 'scale', 'bench', 'kernels', 'fuzz', 'e2e', 'long', 'mutants', 'seeds', 'tidy'] as const
 export type PartName = (typeof PARTS)[number]
 export const PARTS_PAGE = 'test/parts.md'
 

@@ -52,7 +52,7 @@ test('every file of kernel, api and lab is in one job, but for those that run al
   const waiting = stages.flatMap(({ files }) => files?.waiting ?? [])
   expect(waiting.filter((file) => !existsSync(file))).toEqual([])
   const names = stages.flatMap(({ files }) => files?.names ?? [])
-  expect([...ALONE, ...SLOW.bench, ...SLOW.e2e].filter((file) => names.includes(file) || !existsSync(file))).toEqual([])
+  expect([...ALONE, ...SLOW.bench, ...SLOW.long].filter((file) => names.includes(file) || !existsSync(file))).toEqual([])
 })
 
 test('files that shared a process have their own time, and the same part of the rest', () => {

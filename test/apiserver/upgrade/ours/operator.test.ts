@@ -8,6 +8,7 @@ import { packageRoot } from '#lib/base/os/package.ts'
 import { put } from '../../definitions.ts'
 import { soon } from '../../controllers/controllers.ts'
 import { run } from '../../run.ts'
+import { ofMatrix } from '../../../support/steady/matrix.ts'
 import { OldCluster } from '../old-cluster.ts'
 import { addField, definitionVersions, NEXT } from './next-version.ts'
 import { applyFile, fileOf, OBJECTS } from './own-cluster.ts'
@@ -49,10 +50,12 @@ async function plantChart(old: OldCluster, version: string): Promise<void> {
   await plantAgents(old, version)
 }
 
-describe.each([
+const WAYS = [
   ['its file', plantFile],
   ['the chart', plantChart],
-])('by %s', (_, plant) => {
+] as const
+
+describe.each(ofMatrix(WAYS, WAYS.slice(0, 1)))('by %s', (_, plant) => {
   let old: OldCluster
 
   beforeAll(async () => {
