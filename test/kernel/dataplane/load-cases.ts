@@ -16,8 +16,6 @@ export interface LoadCase {
   readonly name: string
   readonly object: ObjectName
   readonly cfg: NodeCfg
-  /** what an agent asks for */
-  readonly isUsual: boolean
 }
 
 /** enum bpf_map_type, and a flag of bpf_map_create */
@@ -39,11 +37,11 @@ export function loadCases(facts: KernelFacts): LoadCase[] {
   const base = testCfg(facts.features)
   return OBJECTS.flatMap((object) => {
     const none = Object.fromEntries(SWITCHES[object].map((name) => [name, 0]))
-    const able = { name: `${object} with all this kernel can do`, object, cfg: base, isUsual: true }
+    const able = { name: `${object} with all this kernel can do`, object, cfg: base }
     // on old kernels they are off already
     return deepEqual({ ...base, ...none }, base)
       ? [able]
-      : [able, { name: `${object} with all switches off`, object, cfg: { ...base, ...none }, isUsual: false }]
+      : [able, { name: `${object} with all switches off`, object, cfg: { ...base, ...none } }]
   })
 }
 

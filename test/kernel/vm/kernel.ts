@@ -13,16 +13,15 @@ import type { Module } from './root/modules.ts'
 
 export type Runner = 'direct' | 'virtme-ng'
 
-/** What of the payload a kernel runs. `objects`: no packets, as where without modules there are no devices; `usual`: of
- * those what an agent asks for, and not every switch off as well. */
-export const PARTS = ['all', 'objects', 'usual'] as const
+/** What of the payload a kernel runs. `objects`: no packets, as where without modules there are no devices. */
+export const PARTS = ['all', 'objects'] as const
 export type Parts = (typeof PARTS)[number]
 
 export interface Row {
   readonly name: string
   readonly arch: Arch
-  /** what CI runs of the payload; undefined: it is booted by `make kernels` only */
-  readonly gate: Parts | undefined
+  /** false: it is booted by `make kernels` only */
+  readonly gate: boolean
   /** booted by `make kernels` once more, for the demo */
   readonly demo: boolean
   /** booted by CI once more, for the preflight */

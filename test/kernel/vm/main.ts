@@ -22,7 +22,7 @@ import type { Table } from './table.ts'
 import { userlandFor } from './root/userland.ts'
 import type { Userland } from './root/userland.ts'
 import { runVirtme } from './machine/virtme.ts'
-import { partsOf, worksOf } from './works.ts'
+import { worksOf } from './works.ts'
 import type { Work } from './works.ts'
 
 const TOP = resolve(import.meta.dirname, '../../..')
@@ -92,8 +92,7 @@ async function wantedMachines({ images, kernels }: Table, options: Wanted): Prom
   const machines: Machine[] = []
   const isWanted = (row: Row): boolean => worksOf(row, options).length > 0
   const add = (row: Row, kernel: Kernel): void => {
-    const parts = partsOf(row, kernel.parts, options)
-    machines.push(...worksOf(row, options).map((work) => ({ kernel: { ...kernel, parts }, work })))
+    machines.push(...worksOf(row, options).map((work) => ({ kernel, work })))
   }
   for (const row of images.filter(isWanted)) {
     if (!existsSync(dir)) console.log(`${row.name}: not booted, for there is no folder ${dir}`)

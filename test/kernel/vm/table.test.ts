@@ -16,11 +16,11 @@ test('the kernels we promise to try are there, one by virtme-ng, one of the othe
   expect(new Set(rows).size).toBe(rows.length)
 })
 
-test('CI boots the oldest kernel, and loads programs on one of the middle and the newest; the rest is for `make kernels`', () => {
-  const booted = [...table.images, ...table.kernels].flatMap(({ name, gate }) => (gate === undefined ? [] : [`${name}: ${gate}`]))
-  expect(booted).toEqual(['el8-4.18.0-193-amd64: all', '7.3-amd64: usual'])
-  const minors = table.kernels.filter(({ gate }) => gate === undefined).map(({ name }) => name.replace(/-amd64$/, ''))
-  expect(minors).toEqual(['5.10', '5.15', '6.1', '6.12', '5.10-arm64', '6.16', '6.17', '6.18', '6.19', '7.0', '7.1', '7.2', '7.3-rt'])
+test('CI boots the oldest kernel; the rest is for `make kernels`', () => {
+  const booted = [...table.images, ...table.kernels].flatMap(({ name, gate }) => (gate ? [name] : []))
+  expect(booted).toEqual(['el8-4.18.0-193-amd64'])
+  const minors = table.kernels.filter(({ gate }) => !gate).map(({ name }) => name.replace(/-amd64$/, ''))
+  expect(minors).toEqual(['5.10', '6.1', '6.12', '7.3', '5.10-arm64', '6.16', '6.17', '6.18', '6.19', '7.0', '7.1', '7.2', '7.3-rt'])
 })
 
 test('make kernels runs the demo on the oldest kernel', () => {

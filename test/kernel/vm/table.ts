@@ -50,7 +50,7 @@ function kernel(row: Json): KernelRow {
 function uses(row: Json): Pick<Row, 'gate' | 'demo' | 'preflight' | 'isSupported'> {
   const is = (word: string): boolean => row[word] === true
   return {
-    gate: row['gate'] === undefined ? undefined : parts(row['gate']),
+    gate: is('gate'),
     demo: is('demo'),
     preflight: is('preflight'),
     isSupported: !is('unsupported'),

@@ -2,12 +2,12 @@
 /** Which kernels are booted, and for what. */
 import { expect, test } from 'vitest'
 import type { Row } from './kernel.ts'
-import { partsOf, worksOf } from './works.ts'
+import { worksOf } from './works.ts'
 
-const ROW = { arch: 'amd64', gate: 'all', demo: false, preflight: false, isSupported: true } as const
+const ROW = { arch: 'amd64', gate: true, demo: false, preflight: false, isSupported: true } as const
 const OLD: Row = { ...ROW, name: 'old', demo: true }
 const LATER: Row = { ...ROW, name: 'later' }
-const OUTSIDE: Row = { ...ROW, name: 'outside', gate: undefined, preflight: true }
+const OUTSIDE: Row = { ...ROW, name: 'outside', gate: false, preflight: true }
 const NONE: Row = { ...ROW, name: 'none', preflight: true, isSupported: false }
 
 test.each([
@@ -22,12 +22,4 @@ test.each([
 ] as const)('asked for %s', (_name, asked, wanted) => {
   const works = [OLD, LATER, OUTSIDE, NONE].map((row) => [row.name, worksOf(row, { names: [], all: false, only: undefined, ...asked })])
   expect(Object.fromEntries(works)).toEqual(wanted)
-})
-
-test('CI has of some kernels a part alone; others, and whoever names the kernel, have all that it can', () => {
-  const row: Row = { ...ROW, name: 'middle', gate: 'usual' }
-  const asked = { names: [], all: false, only: undefined }
-  expect(partsOf(row, 'all', asked)).toBe('usual')
-  expect([partsOf(LATER, 'all', asked), partsOf(row, 'all', { ...asked, all: true })]).toEqual(['all', 'all'])
-  expect(partsOf(row, 'all', { ...asked, names: ['middle'] })).toBe('all')
 })

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What each kernel is booted for. Layer: test (pure). */
-import type { Parts, Row } from './kernel.ts'
+import type { Row } from './kernel.ts'
 
 /** A machine does one of them. `preflight`: the containers that look at a node, and what the operator reads of them. */
 export type Work = 'tests' | 'demo' | 'preflight'
@@ -14,11 +14,6 @@ export interface Asked {
   readonly only: Exclude<Work, 'tests'> | undefined
 }
 
-/** Of the payload; CI leaves out of some kernels what takes longest. */
-export function partsOf(row: Row, parts: Parts, { names, all }: Asked): Parts {
-  return all || names.length > 0 || row.gate === undefined || row.gate === 'all' ? parts : row.gate
-}
-
 /** The longest first: then two lanes end together. */
 export function worksOf(row: Row, { names, all, only }: Asked): Work[] {
   const isNamed = names.includes(row.name)
@@ -26,7 +21,7 @@ export function worksOf(row: Row, { names, all, only }: Asked): Work[] {
   if (names.length > 0) return isNamed ? [row.isSupported ? 'tests' : 'preflight'] : []
   return [
     ...(all && row.demo ? (['demo'] as const) : []),
-    ...(row.isSupported && (all || row.gate !== undefined) ? (['tests'] as const) : []),
+    ...(row.isSupported && (all || row.gate) ? (['tests'] as const) : []),
     ...(all && row.preflight ? (['preflight'] as const) : []),
   ]
 }

@@ -57,14 +57,13 @@ function packets(runner: PacketRunner, features: Features): void {
   if (!isBefore(6, 1)) count('every packet case runs whole, since 6.1', cut === 0 ? undefined : words)
 }
 
-async function objects(facts: KernelFacts, isUsual: boolean): Promise<void> {
+async function objects(facts: KernelFacts): Promise<void> {
   for (const loadCase of loadCases(facts)) {
-    if (isUsual && !loadCase.isUsual) continue
     const tell = (work: string): void => console.log(`facts: verifier, instructions/states, ${loadCase.name}: ${work}`)
     count(loadCase.name, await runLoadCase(loadCase, facts, tell))
   }
   // on kernels for which these are made the knobs are unknown in any case
-  if (isUsual || !facts.features.jiffies) return
+  if (!facts.features.jiffies) return
   for (const object of OBJECTS) count(`${object} with knobs unknown, as before 5.5`, await loadUnfolded(object, facts))
 }
 
@@ -78,9 +77,8 @@ function hideKernelBtf(): void {
 async function everything(facts: KernelFacts): Promise<void> {
   const folder = process.env['NETPLANE_OBJECTS']
   if (folder !== undefined) await part('preflight', () => preflightCases(folder, count))
-  const parts = process.env['NETPLANE_PARTS']
-  await part('objects', () => objects(facts, parts === 'usual'))
-  if (parts !== 'all') return
+  await part('objects', () => objects(facts))
+  if (process.env['NETPLANE_PARTS'] === 'objects') return
   await part('hiding the kernel BTF', hideKernelBtf)
   const hasNetwork = await part('devices', setUpNamespace)
   if (hasNetwork) await onDevices(facts)
