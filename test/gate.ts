@@ -33,7 +33,9 @@ export const SLOW = {
   long: [
     ...['net/firewall-programs', 'net/tunnel-losses', 'upstream/networking'].map((name) => `lab/${name}`),
     ...['cli/kubectl', 'operator/endpoint-gone', 'operator/failures'].map((name) => `apiserver/${name}`),
-    ...['chart-kills', 'lease', 'owners', 'ours/before-this-form', 'ours/edits'].map((name) => `apiserver/upgrade/${name}`),
+    ...['chart-kills', 'lease', 'owners', 'ours/before-this-form', 'ours/edits', 'ours/operator'].map(
+      (name) => `apiserver/upgrade/${name}`,
+    ),
     ...['chained', 'churn', 'dataplane-mode', 'empty-cluster', 'faults', 'operator/interrupted', 'operator/ipv6'].map(
       (name) => `cluster/${name}`,
     ),
@@ -46,9 +48,6 @@ const MOSTLY_WAITING = [
   ...['edits', 'run', 'versions'].map((name) => `apiserver/upgrade/${name}`),
   ...['flows/node', 'net/tunnel-probe', 'upstream/services'].map((name) => `lab/${name}`),
 ].map(pathOf)
-
-/** Two machines, which keep a processor busy each. */
-const MACHINES = 1.5
 
 /** `folder`: for reports */
 export function stagesIn(folder: string): readonly Stage[] {
@@ -78,7 +77,7 @@ export function stagesIn(folder: string): readonly Stage[] {
       return only.length === 0 ? [] : [withKubernetes(tests({ ...options, only }))]
     })
   /** All versions, ways, kinds and faults that there are, where the gate has the few that tell most. */
-  const matrices = [inApi, e2e, lab, { project: 'kernel', prefix: inOwnNamespaces }].map((options: Options) => {
+  const matrices = [unit, inApi, e2e, lab, { project: 'kernel', prefix: inOwnNamespaces }].map((options: Options) => {
     const only = filesOfProject(options.project).filter(hasMatrix)
     return withKubernetes(tests({ ...options, prefix: ['env', 'MATRIX=whole', ...(options.prefix ?? [])], only }))
   })
@@ -111,7 +110,7 @@ export function stagesIn(folder: string): readonly Stage[] {
     { name: 'fuzz', weight: BUSY, parts: [make('test-fuzz')] },
     // for what is measured at the end: then nothing else would run while it is built
     { name: 'previous', weight: BUSY, parts: [line(node, '--conditions=source', 'testkit/previous/main.ts')] },
-    { name: 'vm', obstacle: needsRoot, weight: MACHINES, parts: [vm], again: whole(vm) },
+    { name: 'vm', obstacle: needsRoot, weight: BUSY, parts: [vm], again: whole(vm) },
     { name: 'loss', obstacle: needsRoot, parts: [tests({ ...lab, only: ALONE })], again: file(lab) },
     {
       name: 'e2e-loss',
@@ -127,7 +126,7 @@ export function stagesIn(folder: string): readonly Stage[] {
     { name: 'kernels', part: 'kernels', obstacle: needsRoot, parts: [line('test/kernel/run', '--all')] },
     { name: 'fuzzers', part: 'fuzz', parts: [make('fuzz')] },
     { name: 'upstream', part: 'e2e', obstacle: needsRoot ?? cgroupObstacle(), parts: [make('e2e')] },
-    { name: 'long', part: 'long', obstacle: needsRoot ?? cgroupObstacle(), parts: slow(SLOW.long) },
+    { name: 'long', part: 'long', obstacle: needsRoot ?? cgroupObstacle(), parts: slow(SLOW.long.filter((path) => !hasMatrix(path))) },
     { name: 'matrices', part: 'long', obstacle: needsRoot ?? cgroupObstacle(), parts: matrices },
     { name: 'mutants', part: 'mutants', parts: [make('mutate')] },
     { name: 'faults', part: 'mutants', obstacle: needsRoot, parts: [make('faults')] },

@@ -16,6 +16,7 @@ import { LoopbackCluster } from '../../../testkit/kubernetes/loopback-cluster.ts
 import { put } from '../definitions.ts'
 import { at, found } from '../objects.ts'
 import { run, startOperator, stopProcess, type Ended } from '../run.ts'
+import { ofMatrix } from '../../support/steady/matrix.ts'
 import { HANG_MS } from '../../../testkit/base/hang.ts'
 
 const BUILD_MS = 30 * 60_000
@@ -82,10 +83,12 @@ async function versions(): Promise<readonly unknown[]> {
   return (await client.list(DEFINITIONS)).map(({ metadata }) => metadata.resourceVersion)
 }
 
-describe.each([
+const WAYS: readonly (readonly [string, readonly string[]])[] = [
   ['the server', ['--server-side']],
   ['the client', []],
-])('by %s’s apply', (_, flags) => {
+]
+
+describe.each(ofMatrix(WAYS, WAYS.slice(0, 1)))('by %s’s apply', (_, flags) => {
   const differs = async (): Promise<string> => {
     const { code, output } = await kubectl('diff', ...flags, ...FILES.flatMap((file) => ['-f', file]))
     if (code !== 0 && code !== 1) throw new Error(output)

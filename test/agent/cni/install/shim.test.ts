@@ -17,7 +17,7 @@ const SHIM = join(packageRoot(), 'build', 'netplane-cni')
 const SANITIZED = join(packageRoot(), 'build', 'sanitized', 'netplane-cni')
 /** it ends after one call, and gives back nothing before */
 const OPTIONS = { ASAN_OPTIONS: 'detect_leaks=0' }
-const RUNS = Number(process.env['RUNS'] ?? 100)
+const RUNS = Number(process.env['RUNS'] ?? 40)
 
 interface Ended {
   readonly status: number | null

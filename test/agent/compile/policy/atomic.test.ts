@@ -11,7 +11,7 @@ import { dense, HOST, isSent } from './dense.ts'
 import type { Change } from './dense.ts'
 import { Follower } from './follower.ts'
 
-const RUNS = Number(process.env['RUNS'] ?? 50)
+const RUNS = Number(process.env['RUNS'] ?? 20)
 const TIMEOUT = Math.max(60_000, RUNS * 200)
 const NODE = 'n1'
 const { world, change, setChange, batch, hostWorld, hostBatch, packets: PACKETS } = dense(true, [80])

@@ -15,7 +15,7 @@ import { NODE, object, owners, packet, plainPolicy, pod } from './arbitrary.ts'
 import { Follower, Oracle } from './follower.ts'
 
 /** RUNS=3000 for a long look. */
-const RUNS = Number(process.env['RUNS'] ?? 100)
+const RUNS = Number(process.env['RUNS'] ?? 40)
 const TIMEOUT = Math.max(60_000, RUNS * 200)
 
 const SIDES: readonly Side[] = (['ingress', 'egress'] as const).flatMap((direction) =>

@@ -15,7 +15,7 @@ import { fromNets, fullest, NAMESPACE, spacePolicy } from './policy-quota-world.
 import { fromSide, toPorts } from '../../../../../testkit/policy/scale.ts'
 
 /** RUNS=3000 for a long look. */
-const RUNS = Number(process.env['RUNS'] ?? 100)
+const RUNS = Number(process.env['RUNS'] ?? 30)
 const LARGE: Rows = { rules: 10_000, ports: 10_000, pages: 10_000, bits: 10_000, nets: 10_000 }
 const SMALL: Rows = { rules: 38, ports: 24, pages: 8, bits: 160, nets: 8 }
 

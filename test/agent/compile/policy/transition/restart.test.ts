@@ -23,7 +23,7 @@ const WORLDS: readonly (readonly [string, Dense])[] = [
   ['IPv4', dense(true, [80])],
   ['IPv6', dense(false, [80])],
 ]
-const RUNS = Number(process.env['RUNS'] ?? 100)
+const RUNS = Number(process.env['RUNS'] ?? 40)
 const TIMEOUT = Math.max(60_000, RUNS * 200)
 
 function compiled(objects: readonly KubeObject[]): { readonly steps: readonly PolicyStep[]; readonly tables: PolicyTables } {
