@@ -7,6 +7,7 @@ import { secondChance, suspectsOf, type ChanceOptions, type Suspect } from './ag
 import { failed, failureList, slowestList, type Count, type FileOutcome, type Outcome } from './failures.ts'
 import { sharesOf, type Durations } from './schedule/durations.ts'
 import { jobsOf, type Job } from './schedule/jobs.ts'
+import { processorTime } from './schedule/processor-time.ts'
 import { nextOf } from './schedule/scheduler.ts'
 import { stageTimes, type JobTime } from './schedule/stage-times.ts'
 import type { PartName } from './outside/parts.ts'
@@ -69,12 +70,13 @@ export async function runStages(stages: readonly Stage[], { durations = {}, keep
     total.skipped += skipped
   }
   const taken = stopwatch()
+  const work = processorTime()
   await inTurn(jobsOf(stages, durations), async (job) => {
-    const { outcome, seconds } = await runJob(job)
+    const { outcome, seconds, worked } = await runJob(job, work)
     add(outcome)
     suspects.push(...suspectsOf(job.stage, outcome))
     files.push(...(outcome.files ?? []))
-    times.push({ stage: job.stage.name, seconds })
+    times.push({ stage: job.stage.name, seconds, worked })
     if (job.weight !== undefined && outcome.failed === 0 && outcome.skipped === 0)
       Object.assign(measured, job.name === undefined ? sharesOf(outcome.files ?? [], seconds) : { [job.name]: Math.ceil(seconds) })
   })
@@ -113,7 +115,15 @@ function chanceOptions(): ChanceOptions {
   return { print: live, now: () => performance.now(), known, today: new Date().toISOString().slice(0, 10) }
 }
 
-async function runJob({ stage, title, weight, part }: Job): Promise<{ readonly outcome: Outcome; readonly seconds: number }> {
+interface Ran {
+  readonly outcome: Outcome
+  readonly seconds: number
+  /** seconds of a processor */
+  readonly worked: number
+}
+
+/** `work`: what ended since it was asked last. */
+async function runJob({ stage, title, weight, part }: Job, work: () => number): Promise<Ran> {
   if (stage.obstacle !== undefined) console.log(`\n== ${title}: skipped, ${stage.obstacle}`)
   const held: Parameters<Print>[] = []
   const print: Print = weight === undefined ? live : (...said) => held.push(said)
@@ -124,12 +134,13 @@ async function runJob({ stage, title, weight, part }: Job): Promise<{ readonly o
     failed(thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)),
   )
   const { seconds, text } = taken()
+  const worked = work()
   const isFine = outcome.files !== undefined && outcome.failed === 0 && outcome.skipped === 0
   // of test files that passed the last line says all
   for (const said of isFine ? [] : held) live(...said)
   const { passed, failed: broken, skipped } = outcome
-  if (stage.obstacle === undefined) console.log(`== ${title}: ${passed} passed, ${broken} failed, ${skipped} skipped in ${text}`)
-  return { outcome, seconds }
+  if (stage.obstacle === undefined) console.log(`== ${title}: ${passed} passed, ${broken} failed, ${skipped} skipped in ${text}, ${worked.toFixed(0)} s of processor time`)
+  return { outcome, seconds, worked }
 }
 
 /** From now until it is called: the seconds, and how much of them the processors of the machine had nothing to do,

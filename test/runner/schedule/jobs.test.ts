@@ -68,14 +68,14 @@ test('the checked-in durations are seconds, and another form is refused', () => 
 
 test('stages are told with their jobs, the longest first, and all of them together', () => {
   const times = [
-    { stage: 'lint', seconds: 20 },
-    { stage: 'kernel', seconds: 30.4 },
-    { stage: 'kernel', seconds: 10 },
+    { stage: 'lint', seconds: 20, worked: 19 },
+    { stage: 'kernel', seconds: 30.4, worked: 7 },
+    { stage: 'kernel', seconds: 10, worked: 4.6 },
   ]
   expect(stageTimes(times)).toEqual([
     'the stages, and the seconds of their jobs:',
-    '  kernel: 2 jobs, 40 s',
-    '  lint: 1 job, 20 s',
-    '  together: 3 jobs, 60 s',
+    '  kernel: 2 jobs, 40 s, 12 s of processor time',
+    '  lint: 1 job, 20 s, 19 s of processor time',
+    '  together: 3 jobs, 60 s, 31 s of processor time',
   ])
 })
