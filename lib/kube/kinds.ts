@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Every kind of object that is read, and its parser. Layer: lib/kube. */
+import type { Sliced } from '../base/async/slices.ts'
 import type { Kind } from '../model/kinds.ts'
 import type { KubeObject } from '../model/snapshot.ts'
 import type { ParseInput } from './parse/fields.ts'
@@ -33,7 +34,8 @@ export interface KindEntry {
   readonly manifestKind?: string
   readonly apiVersion: string
   readonly namespaced: boolean
-  readonly parse: (input: ParseInput) => KubeObject
+  /** what may be long can be interrupted */
+  readonly parse: (input: ParseInput) => KubeObject | Sliced<KubeObject>
 }
 
 const V3 = 'netplane.io/v3'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The objects of one kind: listed once, then watched, from where the watch ended when it ends. Layer: lib/api. */
+import { inSlices, type Sliced } from '../../base/async/slices.ts'
 import { backoffMs } from '../../base/backoff.ts'
 import { sleepOn } from '../../base/clock.ts'
 import { errorText } from '../../base/errors.ts'
@@ -199,7 +200,7 @@ export class KindWatch {
         // one that never ends is no good list
         if (page.continue === '') this.#worked()
         if (isBelow(page.resourceVersion, this.#latest)) this.#shared.onWentBack(page.resourceVersion)
-        this.#takePage(page.items, list)
+        await this.#takeEach(page.items, (item) => held.put(this.watched, item, list), signal)
         version = page.resourceVersion
       }
     } catch (thrown) {
@@ -211,11 +212,18 @@ export class KindWatch {
     return version
   }
 
-  /** Items before one that cannot be read are passed on all the same. */
-  #takePage(items: Iterable<Readonly<Record<string, unknown>>>, list: number): void {
+  /** Those before one that cannot be taken are passed on all the same: they are held by now, and the server does not
+   * repeat its events. */
+  async #takeEach<T>(values: Iterable<T>, take: (value: T) => Sliced<readonly SourceEvent[]>, signal: AbortSignal): Promise<void> {
     const events: SourceEvent[] = []
+    const work = function* (): Sliced<void> {
+      for (const value of values) {
+        events.push(...(yield* take(value)))
+        yield
+      }
+    }
     try {
-      for (const item of items) events.push(...this.#shared.held.put(this.watched, item, list))
+      await inSlices(work(), this.#shared.clock, signal)
     } finally {
       this.#shared.emit(events)
     }
@@ -248,7 +256,7 @@ export class KindWatch {
         deadline.in(seconds * 1000 + graceMs)
         if (values.length === 0) cancel = clock.after(HEARD_MS, () => this.#worked())
         else {
-          this.#takeAll(values)
+          await this.#takeEach(values, (value) => this.#take(value), deadline.signal)
           this.#worked()
         }
       }
@@ -259,18 +267,7 @@ export class KindWatch {
     }
   }
 
-  /** Events before one that cannot be taken are passed on all the same: they are held by now, and the server does not
-   * repeat them. */
-  #takeAll(values: readonly unknown[]): void {
-    const events: SourceEvent[] = []
-    try {
-      for (const value of values) events.push(...this.#take(value))
-    } finally {
-      this.#shared.emit(events)
-    }
-  }
-
-  #take(value: unknown): readonly SourceEvent[] {
+  *#take(value: unknown): Sliced<readonly SourceEvent[]> {
     const { type, object } = isObject(value) ? value : {}
     if (type === 'ERROR') throw refusalOf(object, { status: 500, request: `watch of ${this.watched.kind}` })
     if (!isObject(object) || typeof type !== 'string')
@@ -281,12 +278,16 @@ export class KindWatch {
       this.#shared.onWentBack(version)
       throw wentBack(`watch of ${this.watched.kind}`, version)
     }
+    let events: readonly SourceEvent[] = []
+    if (type !== 'BOOKMARK') {
+      this.#faults = 0
+      this.#counts.events++
+      this.#lastEventAt = clock.wall()
+      events = type === 'DELETED' ? held.remove(this.watched, object) : yield* held.put(this.watched, object)
+    }
+    // not before: a watch that ends while it is read begins again in front of it
     if (version !== '') this.#latest = this.#version = version
-    if (type === 'BOOKMARK') return []
-    this.#faults = 0
-    this.#counts.events++
-    this.#lastEventAt = clock.wall()
-    return type === 'DELETED' ? held.remove(this.watched, object) : held.put(this.watched, object)
+    return events
   }
 }
 

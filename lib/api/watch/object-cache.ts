@@ -4,11 +4,12 @@
  *
  * An object that is there but cannot be used leaves its last good version in force; where there is none, what its
  * parser says stands in. */
+import { atOnce, type Sliced } from '../../base/async/slices.ts'
 import { isObject } from '../../base/object.ts'
 import { compareText } from '../../base/order.ts'
 import type { Parsed, Rejected } from '../../base/result.ts'
 import { deepEqual } from '../../base/deep-equal.ts'
-import { identify, parseObject } from '../../kube/parse/parse-object.ts'
+import { identify, parseInSlices } from '../../kube/parse/parse-object.ts'
 import { createInternPool } from '../../kube/parse/intern.ts'
 import { isPolicyMatter, type Kind } from '../../model/kinds.ts'
 import { nameKey, refText, type Ref } from '../../model/ref.ts'
@@ -53,7 +54,7 @@ export class ObjectCache {
       const identified = identify(object)
       const watched = identified.kind === 'ours' ? WATCHED.find(({ entry }) => entry === identified.entry) : undefined
       if (watched === undefined || !isObject(object)) return []
-      const events = this.put(watched, object)
+      const events = atOnce(this.put(watched, object))
       const ref = refOf(watched, object)
       // they are kept until the server has a better one
       this.#keep(refText(ref), { file: pathOf(watched, ref), object })
@@ -61,8 +62,9 @@ export class ObjectCache {
     })
   }
 
-  /** Takes in an object as it is now. `list`: the number of the list it is in. */
-  put(watched: WatchedKind, raw: Raw, list?: number): readonly SourceEvent[] {
+  /** Takes in an object as it is now; nothing of it is taken in where this ends unfinished. `list`: the number of the
+   * list it is in. */
+  *put(watched: WatchedKind, raw: Raw, list?: number): Sliced<readonly SourceEvent[]> {
     const ref = refOf(watched, raw)
     const key = nameKey(ref)
     const known = this.#of(watched).get(key)
@@ -71,7 +73,7 @@ export class ObjectCache {
       known.listed = list ?? known.listed
       if (known.version === version && version !== '') return []
     }
-    const parsed = parseObject(raw, ref, this.#pool)
+    const parsed = yield* parseInSlices(raw, ref, this.#pool)
     const text = refText(ref)
     this.#setProblems(text, problemsOf(watched, ref, parsed))
     const now = known ?? { version, listed: list ?? 0, inForce: 'nothing', raw: undefined }

@@ -19,14 +19,16 @@ export function atOnce<T>(work: Sliced<T>): T {
   }
 }
 
-/** The same result, with a turn of the event loop after each slice. */
-export async function inSlices<T>(work: Sliced<T>, clock: Pick<Clock, 'now'>): Promise<T> {
+/** The same result, with a turn of the event loop after each slice. `signal`: where it aborts the work ends unfinished,
+ * and its reason is thrown. */
+export async function inSlices<T>(work: Sliced<T>, clock: Pick<Clock, 'now'>, signal?: AbortSignal): Promise<T> {
   let since = clock.now()
   for (;;) {
     const step = work.next()
     if (step.done === true) return step.value
     if (clock.now() - since < SLICE_MS) continue
     await new Promise((resolve) => setImmediate(resolve))
+    signal?.throwIfAborted()
     since = clock.now()
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Reading fields of raw JSON, with the path of whatever is wrong. Layer: lib/kube. */
+import type { Sliced } from '../../base/async/slices.ts'
 import { NetplaneError } from '../../base/errors.ts'
 import { addrBits, isPort } from '../../base/ip.ts'
 import type { Addr, Cidr, Port, Protocol } from '../../base/ip.ts'
@@ -150,6 +151,16 @@ export function under<T>(path: string | number, read: () => T): T {
 export function inside<T>(raw: Raw, key: string, read: (value: Raw) => T): T {
   const value = record(raw, key)
   return under(key, () => read(value))
+}
+
+/** As {@link inside}, where the reading can be interrupted. */
+export function* insideInSlices<T>(raw: Raw, key: string, read: (value: Raw) => Sliced<T>): Sliced<T> {
+  const value = record(raw, key)
+  try {
+    return yield* read(value)
+  } catch (thrown) {
+    throw thrown instanceof FieldError ? thrown.under(key) : thrown
+  }
 }
 
 /** Those of a list, unread. The shared empty list when the field is missing. */

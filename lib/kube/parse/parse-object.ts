@@ -3,6 +3,7 @@
  *
  * What the API server would refuse rejects the whole object, so that its last good version stays in force; what is
  * valid but not ours to serve is left out, with a reason, and the rest is used. Nothing raw is kept. */
+import { atOnce, type Sliced } from '../../base/async/slices.ts'
 import { isObject } from '../../base/object.ts'
 import type { Parsed, Rejected } from '../../base/result.ts'
 import { nameKey, refText } from '../../model/ref.ts'
@@ -59,7 +60,12 @@ function identifyRaw(value: unknown): Identified {
 const MOST_TOLD = 100
 
 /** Parses what {@link identify} has found to be ours. Never throws on any JSON. */
-export function parseObject(value: unknown, ref: Ref, pool: InternPool = NO_INTERN_POOL): Parsed<KubeObject> {
+export function parseObject(value: unknown, ref: Ref, pool?: InternPool): Parsed<KubeObject> {
+  return atOnce(parseInSlices(value, ref, pool))
+}
+
+/** As {@link parseObject}, between whose steps others may have their turn. */
+export function* parseInSlices(value: unknown, ref: Ref, pool: InternPool = NO_INTERN_POOL): Sliced<Parsed<KubeObject>> {
   const told: Rejected[] = []
   let more = 0
   const owner = refText(ref)
@@ -77,7 +83,9 @@ export function parseObject(value: unknown, ref: Ref, pool: InternPool = NO_INTE
   const entry = KINDS.find((candidate) => candidate.kind === ref.kind)
   try {
     if (entry === undefined || !isObject(value)) throw new FieldError('', 'must be an object')
-    const parsed = entry.parse({ raw: value, namespace: pool.text(ref.namespace), name: ref.name, refuse, intern: pool.text, shared: pool })
+    const input = { raw: value, namespace: pool.text(ref.namespace), name: ref.name, refuse, intern: pool.text, shared: pool }
+    const read = entry.parse(input)
+    const parsed = Symbol.iterator in read ? yield* read : read
     const isStandIn = 'closed' in parsed || (isSet(parsed) && told.length > 0)
     return isStandIn ? { kind: 'rejected', rejected: all(), instead: parsed } : { kind: 'ok', value: parsed, rejected: all() }
   } catch (thrown) {

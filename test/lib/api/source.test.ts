@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ApiClient } from '#lib/api/client.ts'
 import { PROTOBUF } from '#lib/api/decode/envelopes.ts'
 import { ApiSource } from '#lib/api/source.ts'
+import { systemClock, type Clock } from '#lib/base/clock.ts'
 import { parseAddr } from '#lib/base/ip.ts'
 import { LastGoodFile } from '#lib/store/last-good.ts'
 import { readOnce } from '#lib/store/read-once.ts'
@@ -227,6 +228,33 @@ describe('watches', () => {
     await until('the next watch', () => fake.requests.includes(`${SERVICES} watch ${now}`))
     expect([...source.objects.keys()]).toEqual(['Service/default/b'])
     expect(source.takeEvents()).toEqual(['upsert Service/default/a', 'upsert Service/default/b', 'delete Service/default/a'])
+  })
+
+  test('that end while a long object is read begin in front of it', async () => {
+    const [RULES, GRACE_MS] = [200, 77_777]
+    const deadlines: (() => void)[] = []
+    let [steps, isReading] = [0, false]
+    const clock: Clock = {
+      ...systemClock,
+      // every step has used up its time
+      now: () => {
+        if (isReading && ++steps === RULES / 2) for (const end of deadlines) end()
+        return performance.now() + 1000 * steps
+      },
+      after: (ms, run) => {
+        if (ms > GRACE_MS) deadlines.push(run)
+        return systemClock.after(ms, run)
+      },
+    }
+    const collection = '/apis/networking.k8s.io/v1/networkpolicies'
+    await using source = await run({ clock, patience: { pageMs: 1000, graceMs: GRACE_MS } }).untilSynced()
+    await until('the watch', () => fake.watching(collection) === 1)
+    const asked = `${collection} watch ${fake.version}`
+    isReading = true
+    const ingress = Array.from({ length: RULES }, () => ({}))
+    fake.put(collection, { metadata: { namespace: 'default', name: 'long' }, spec: { podSelector: {}, ingress } })
+    await source.untilThere('KubernetesNetworkPolicy/default/long')
+    expect(fake.requests.filter((request) => request === asked)).toHaveLength(2)
   })
 
   test('that fail are not begun again and again without a pause', async () => {

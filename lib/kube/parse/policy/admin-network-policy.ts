@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw AdminNetworkPolicy and BaselineAdminNetworkPolicy of policy.networking.k8s.io/v1alpha1 → model.
  * Layer: lib/kube. */
+import type { Sliced } from '../../../base/async/slices.ts'
 import { protocolNumber } from '../../../base/ip.ts'
 import type { Policy } from '../../../model/policy.ts'
 import { adminRules, priorityOf, subjectOf } from './admin-rules.ts'
 import type { RuleForm } from './admin-rules.ts'
-import { asRecord, each, FieldError, inside, only, port, protocol, text } from '../fields.ts'
+import { asRecord, each, FieldError, inside, insideInSlices, only, port, protocol, text } from '../fields.ts'
 import type { ParseInput, Raw } from '../fields.ts'
 import { portRange, saidDirections } from './cluster-network-policy.ts'
 import { ANY_PORT, isSaid, policyOf } from './common.ts'
@@ -19,13 +20,13 @@ const PORTS = {
 const ADMIN: RuleForm = { ...PORTS, actions: { Allow: 'allow', Deny: 'deny', Pass: 'pass' } }
 const BASELINE: RuleForm = { ...PORTS, actions: { Allow: 'allow', Deny: 'deny' } }
 
-export function parseAdminNetworkPolicy(input: ParseInput): Policy {
+export function parseAdminNetworkPolicy(input: ParseInput): Sliced<Policy> {
   const of = { kind: 'AdminNetworkPolicy', tier: 'adminnetworkpolicy', fields: ['priority'], form: ADMIN, order: priorityOf } as const
   return adminPolicy(input, of)
 }
 
 /** There is one, and it is asked last. */
-export function parseBaselineAdminNetworkPolicy(input: ParseInput): Policy {
+export function parseBaselineAdminNetworkPolicy(input: ParseInput): Sliced<Policy> {
   if (input.name !== 'default') throw new FieldError('metadata.name', 'must be default')
   const order = (): number => Number.POSITIVE_INFINITY
   return adminPolicy(input, { kind: 'BaselineAdminNetworkPolicy', tier: 'baselineadminnetworkpolicy', fields: [], form: BASELINE, order })
@@ -40,8 +41,8 @@ interface AdminKind {
   readonly order: (spec: Raw) => number
 }
 
-function adminPolicy(input: ParseInput, { kind, tier, fields, form, order }: AdminKind): Policy {
-  return inside(input.raw, 'spec', (spec) => {
+function adminPolicy(input: ParseInput, { kind, tier, fields, form, order }: AdminKind): Sliced<Policy> {
+  return insideInSlices(input.raw, 'spec', (spec) => {
     const known = { kind, namespace: '', name: input.name, tier, subject: subjectOf(spec), staged: undefined }
     return policyOf(input, known, {
       frame: () => ({

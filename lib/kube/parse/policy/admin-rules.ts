@@ -1,28 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the policies of policy.networking.k8s.io have in common: subjects, peers, and rules that cannot be read.
  * Layer: lib/kube. */
+import type { Sliced } from '../../../base/async/slices.ts'
 import { NAMESPACE_LABEL, NAMESPACE_PREFIX } from '../../../model/labels.ts'
 import { ANYWHERE, ruleOf } from '../../../model/policy.ts'
 import type { Action, Direction, Rule, Side } from '../../../model/policy.ts'
 import { and, has } from '../../../model/selector/selector.ts'
 import type { Selector } from '../../../model/selector/selector.ts'
-import {
-  asCidr,
-  asRecord,
-  each,
-  elements,
-  FieldError,
-  inside,
-  integer,
-  only,
-  refuseUnder,
-  text,
-  under,
-  withoutBadAddresses,
-} from '../fields.ts'
+import { asCidr, asRecord, each, FieldError, inside, integer, only, refuseUnder, text, under, withoutBadAddresses } from '../fields.ts'
 import type { ParseInput, Raw } from '../fields.ts'
 import { labelSelector } from '../labels.ts'
-import { crossed, isSaid, joinedNeeds, PODS } from './common.ts'
+import { crossed, isSaid, joinedNeeds, PODS, rulesIn } from './common.ts'
 import type { PortNeed } from './common.ts'
 
 /** How one version of the API writes a rule. */
@@ -69,34 +57,36 @@ export function priorityOf(spec: Raw): number {
 
 /** As the API asks of us, a rule with a peer that we do not know is none if it allows, and denies everything
  * otherwise. Of the networks that an allow names, only those that cannot be read are left out. */
-export function adminRules(input: ParseInput, spec: Raw, of: { readonly direction: Direction; readonly form: RuleForm }): readonly Rule[] {
+export function adminRules(
+  input: ParseInput,
+  spec: Raw,
+  of: { readonly direction: Direction; readonly form: RuleForm },
+): Sliced<readonly Rule[]> {
   const { direction, form } = of
   const peerKey = direction === 'ingress' ? 'from' : 'to'
-  return elements(spec, direction).flatMap((value, at) =>
-    under(`${direction}[${at}]`, () => {
-      const raw = only(asRecord(value), ['name', 'action', peerKey, form.portsKey])
-      const rule = { name: text(raw, 'name'), action: actionOf(raw, form) }
-      const place = `spec.${direction}[${at}].${peerKey}`
-      const peers = each(raw, peerKey, asRecord).map((peer, index) =>
-        rule.action === 'allow'
-          ? withoutBadAddresses(peer, 'networks', { read: asCidr, refuse: refuseUnder(input, `${place}[${index}]`) })
-          : peer,
-      )
-      if (peers.length === 0) throw new FieldError(peerKey, 'must have at least one')
-      const unknown = peers.findIndex((peer) => whyUnknown(peer, direction) !== undefined)
-      if (unknown >= 0) {
-        const reason = whyUnknown(peers[unknown] ?? {}, direction) ?? ''
-        const effect = rule.action === 'allow' ? 'the rule allows nothing' : 'the rule denies everything'
-        input.refuse(new FieldError(`${place}[${unknown}]`, `${reason}: ${effect}`))
-        return rule.action === 'allow' ? [] : [ruleOf(at, { name: rule.name, action: 'deny' })]
-      }
-      const sides = peers.map((peer, index) => under(`${peerKey}[${index}]`, () => peerOf(peer)))
-      const ports = joinedNeeds(form.portsOf(raw))
-      if (ports.some(isNamed) && sides.some((side) => side.nets !== undefined || side.nodes !== undefined))
-        throw new FieldError(form.portsKey, 'must not name a port: nodes and networks have no named ones')
-      return crossed(at, { direction, peers: sides, ports, rule })
-    }),
-  )
+  return rulesIn(spec, direction, (value, at) => {
+    const raw = only(asRecord(value), ['name', 'action', peerKey, form.portsKey])
+    const rule = { name: text(raw, 'name'), action: actionOf(raw, form) }
+    const place = `spec.${direction}[${at}].${peerKey}`
+    const peers = each(raw, peerKey, asRecord).map((peer, index) =>
+      rule.action === 'allow'
+        ? withoutBadAddresses(peer, 'networks', { read: asCidr, refuse: refuseUnder(input, `${place}[${index}]`) })
+        : peer,
+    )
+    if (peers.length === 0) throw new FieldError(peerKey, 'must have at least one')
+    const unknown = peers.findIndex((peer) => whyUnknown(peer, direction) !== undefined)
+    if (unknown >= 0) {
+      const reason = whyUnknown(peers[unknown] ?? {}, direction) ?? ''
+      const effect = rule.action === 'allow' ? 'the rule allows nothing' : 'the rule denies everything'
+      input.refuse(new FieldError(`${place}[${unknown}]`, `${reason}: ${effect}`))
+      return rule.action === 'allow' ? [] : [ruleOf(at, { name: rule.name, action: 'deny' })]
+    }
+    const sides = peers.map((peer, index) => under(`${peerKey}[${index}]`, () => peerOf(peer)))
+    const ports = joinedNeeds(form.portsOf(raw))
+    if (ports.some(isNamed) && sides.some((side) => side.nets !== undefined || side.nodes !== undefined))
+      throw new FieldError(form.portsKey, 'must not name a port: nodes and networks have no named ones')
+    return crossed(at, { direction, peers: sides, ports, rule })
+  })
 }
 
 function actionOf(raw: Raw, { actions }: RuleForm): Action {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw ClusterNetworkPolicy of policy.networking.k8s.io/v1alpha2 → model. Layer: lib/kube. */
+import type { Sliced } from '../../../base/async/slices.ts'
 import { protocolNumber } from '../../../base/ip.ts'
 import { DIRECTIONS } from '../../../model/policy.ts'
 import type { Direction, Policy, PortMatch } from '../../../model/policy.ts'
 import { adminRules, priorityOf, subjectOf } from './admin-rules.ts'
 import type { RuleForm } from './admin-rules.ts'
-import { asRecord, each, FieldError, inside, oneOf, only, port, text } from '../fields.ts'
+import { asRecord, each, FieldError, inside, insideInSlices, oneOf, only, port, text } from '../fields.ts'
 import type { ParseInput, Raw } from '../fields.ts'
 import { ANY_PORT, isSaid, policyOf } from './common.ts'
 import type { PortNeed } from './common.ts'
@@ -19,8 +20,8 @@ const FORM: RuleForm = {
 const FIELDS = ['tier', 'priority', 'subject', 'ingress', 'egress']
 const TIERS = { Admin: 'adminnetworkpolicy', Baseline: 'baselineadminnetworkpolicy' } as const
 
-export function parseClusterNetworkPolicy(input: ParseInput): Policy {
-  return inside(input.raw, 'spec', (spec) => {
+export function parseClusterNetworkPolicy(input: ParseInput): Sliced<Policy> {
+  return insideInSlices(input.raw, 'spec', (spec) => {
     const { name } = input
     const known = {
       kind: 'ClusterNetworkPolicy',

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the parsers of all kinds of policy have in common. Layer: lib/kube. */
+import type { Sliced } from '../../../base/async/slices.ts'
 import { NAMESPACE_LABEL, ORCHESTRATOR_LABEL } from '../../../model/labels.ts'
 import { ANYWHERE, DIRECTIONS, ruleOf } from '../../../model/policy.ts'
 import type { Direction, Policy, PortMatch, Rule, Side } from '../../../model/policy.ts'
 import { equals } from '../../../model/selector/selector.ts'
 import type { Selector } from '../../../model/selector/selector.ts'
-import { FieldError } from '../fields.ts'
+import { elements, FieldError, under } from '../fields.ts'
 import type { ParseInput, Raw } from '../fields.ts'
 
 /** Nothing but pods. */
@@ -57,16 +58,27 @@ export type Known = Pick<Policy, 'kind' | 'namespace' | 'name' | 'tier' | 'subje
 /** How the rest of it is read. Paths of what is thrown begin after "spec". */
 export interface Reading {
   readonly frame: () => Pick<Policy, 'tier' | 'order' | 'scope'> & { readonly directions: readonly Direction[] }
-  readonly rules: (direction: Direction) => readonly Rule[]
+  readonly rules: (direction: Direction) => Sliced<readonly Rule[]>
+}
+
+/** Reads the elements of `spec[direction]`: a policy of Kubernetes may have ten thousands. */
+export function* rulesIn(spec: Raw, direction: Direction, read: (value: unknown, at: number) => readonly Rule[]): Sliced<readonly Rule[]> {
+  const rules: (readonly Rule[])[] = []
+  for (const [at, value] of elements(spec, direction).entries()) {
+    rules.push(under(`${direction}[${at}]`, () => read(value, at)))
+    yield
+  }
+  return rules.flat()
 }
 
 /** The policy; where it cannot be read it is closed, in the directions it may mean, and the reason is reported. */
-export function policyOf(input: ParseInput, known: Known, { frame, rules }: Reading): Policy {
+export function* policyOf(input: ParseInput, known: Known, { frame, rules }: Reading): Sliced<Policy> {
   let said: ReturnType<Reading['frame']> = { tier: known.tier, order: Number.POSITIVE_INFINITY, scope: 'normal', directions: DIRECTIONS }
   try {
     said = frame()
-    const read = said.directions.map((direction) => [direction, rules(direction)] as const)
-    return assembled(known, said, new Map(read))
+    const read = new Map<Direction, readonly Rule[]>()
+    for (const direction of said.directions) read.set(direction, yield* rules(direction))
+    return assembled(known, said, read)
   } catch (thrown) {
     if (!(thrown instanceof FieldError)) throw thrown
     input.refuse(thrown.under('spec'))

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw NetworkPolicy of networking.k8s.io → model. Layer: lib/kube. */
+import type { Sliced } from '../../../base/async/slices.ts'
 import { protocolNumber } from '../../../base/ip.ts'
 import { isObject } from '../../../base/object.ts'
 import { ANYWHERE, DIRECTIONS } from '../../../model/policy.ts'
 import type { Direction, Policy, PortMatch, Rule, Side } from '../../../model/policy.ts'
 import { ALL, and } from '../../../model/selector/selector.ts'
-import { asCidr, asRecord, each, elements, inside, own, refuseUnder, under, readWithoutBadAddresses } from '../fields.ts'
+import { asCidr, asRecord, each, insideInSlices, own, refuseUnder, under, readWithoutBadAddresses } from '../fields.ts'
 import type { ParseInput, Raw } from '../fields.ts'
 import { kubernetesPolicyRules } from '../../schema/network-policy.ts'
 import type { Peer, PortEntry } from '../../schema/network-policy.ts'
-import { ANY_PORT, crossed, inNamespace, isSaid, PODS, policyOf } from './common.ts'
+import { ANY_PORT, crossed, inNamespace, isSaid, PODS, policyOf, rulesIn } from './common.ts'
 import type { PortNeed } from './common.ts'
 import { KUBERNETES_POLICY_SPEC, POLICY_SPECS } from '../../schema/v3-policies.ts'
 
 /** Among the policies of the default tier. */
 const ORDER = 1000
 
-export function parseNetworkPolicy(input: ParseInput): Policy {
-  return inside(input.raw, 'spec', (spec) => kubernetesPolicy(input, spec, { kind: 'KubernetesNetworkPolicy', staged: undefined }))
+export function parseNetworkPolicy(input: ParseInput): Sliced<Policy> {
+  return insideInSlices(input.raw, 'spec', (spec) => kubernetesPolicy(input, spec, { kind: 'KubernetesNetworkPolicy', staged: undefined }))
 }
 
 /** `spec` as networking.k8s.io has it. */
-export function kubernetesPolicy(input: ParseInput, spec: Raw, as: Pick<Policy, 'kind' | 'staged'>): Policy {
+export function kubernetesPolicy(input: ParseInput, spec: Raw, as: Pick<Policy, 'kind' | 'staged'>): Sliced<Policy> {
   const shape = POLICY_SPECS.StagedKubernetesNetworkPolicy
   // a field of another name may be a misspelt selector: without it the policy would close its whole namespace
   const { only } = as.staged === undefined ? KUBERNETES_POLICY_SPEC : shape
@@ -40,22 +41,20 @@ function directionsOf(spec: Raw): readonly Direction[] {
   return isSaid(spec, 'egress') ? DIRECTIONS : ['ingress']
 }
 
-function rulesOf(spec: Raw, direction: Direction, input: ParseInput): readonly Rule[] {
-  return elements(spec, direction).flatMap((value, at) =>
-    under(`${direction}[${at}]`, () => {
-      const said = asRecord(value)
-      // a peer whose addresses cannot be read allows nothing
-      const refuse = refuseUnder(input, `spec.${direction}[${at}]`)
-      const { peers, ports, isWhole } = readWithoutBadAddresses(said, direction === 'ingress' ? 'from' : 'to', {
-        read: readBlock,
-        refuse,
-        whole: (raw) => ({ ...readRule(raw, direction), isWhole: raw === said }),
-      })
-      const hasNoneLeft = peers.length === 0 && !isWhole
-      const sides = peers.length === 0 ? [ANYWHERE] : peers.map((peer) => peerOf(peer, input.namespace))
-      return hasNoneLeft ? [] : crossed(at, { direction, peers: sides, ports: portNeeds(ports), rule: {} })
-    }),
-  )
+function rulesOf(spec: Raw, direction: Direction, input: ParseInput): Sliced<readonly Rule[]> {
+  return rulesIn(spec, direction, (value, at) => {
+    const said = asRecord(value)
+    // a peer whose addresses cannot be read allows nothing
+    const refuse = refuseUnder(input, `spec.${direction}[${at}]`)
+    const { peers, ports, isWhole } = readWithoutBadAddresses(said, direction === 'ingress' ? 'from' : 'to', {
+      read: readBlock,
+      refuse,
+      whole: (raw) => ({ ...readRule(raw, direction), isWhole: raw === said }),
+    })
+    const hasNoneLeft = peers.length === 0 && !isWhole
+    const sides = peers.length === 0 ? [ANYWHERE] : peers.map((peer) => peerOf(peer, input.namespace))
+    return hasNoneLeft ? [] : crossed(at, { direction, peers: sides, ports: portNeeds(ports), rule: {} })
+  })
 }
 
 function readRule(raw: Raw, direction: Direction): { readonly peers: readonly Peer[]; readonly ports: readonly PortEntry[] } {

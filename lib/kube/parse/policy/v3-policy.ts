@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw policies of netplane.io/v3, staged ones as well → model. Layer: lib/kube. */
+import type { Sliced } from '../../../base/async/slices.ts'
 import { DIRECTIONS } from '../../../model/policy.ts'
 import type { Direction, Policy, PolicyKind, Scope } from '../../../model/policy.ts'
 import { NONE_AT_ALL } from '../../../model/selector/selector.ts'
-import { FieldError, inside } from '../fields.ts'
+import { FieldError, insideInSlices } from '../fields.ts'
 import type { ParseInput, Raw } from '../fields.ts'
 import { isSaid, policyOf } from './common.ts'
 import { kubernetesPolicy } from './network-policy.ts'
@@ -12,33 +13,33 @@ import type { V3PolicyKind } from '../../schema/v3-policies.ts'
 import { v3Rules } from './v3-rule.ts'
 import { subjectWith } from './v3-selectors.ts'
 
-export function parseV3Policy(input: ParseInput): Policy {
+export function parseV3Policy(input: ParseInput): Sliced<Policy> {
   return v3Policy(input, 'NetworkPolicy')
 }
 
-export function parseGlobalPolicy(input: ParseInput): Policy {
+export function parseGlobalPolicy(input: ParseInput): Sliced<Policy> {
   return v3Policy(input, 'GlobalNetworkPolicy')
 }
 
-export function parseStagedV3Policy(input: ParseInput): Policy {
+export function parseStagedV3Policy(input: ParseInput): Sliced<Policy> {
   return v3Policy(input, 'StagedNetworkPolicy')
 }
 
-export function parseStagedGlobalPolicy(input: ParseInput): Policy {
+export function parseStagedGlobalPolicy(input: ParseInput): Sliced<Policy> {
   return v3Policy(input, 'StagedGlobalNetworkPolicy')
 }
 
-export function parseStagedKubernetesPolicy(input: ParseInput): Policy {
+export function parseStagedKubernetesPolicy(input: ParseInput): Sliced<Policy> {
   const kind = 'StagedKubernetesNetworkPolicy'
-  return inside(input.raw, 'spec', (spec) => {
+  return insideInSlices(input.raw, 'spec', function* (spec) {
     const staged = stagedAction(POLICY_SPECS[kind].at(spec, 'stagedAction'))
-    return staged === 'Delete' ? removal(input, { kind, tier: 'default' }) : kubernetesPolicy(input, spec, { kind, staged })
+    return staged === 'Delete' ? removal(input, { kind, tier: 'default' }) : yield* kubernetesPolicy(input, spec, { kind, staged })
   })
 }
 
-function v3Policy(input: ParseInput, kind: V3PolicyKind): Policy {
+function v3Policy(input: ParseInput, kind: V3PolicyKind): Sliced<Policy> {
   const { namespace, name, refuse } = input
-  return inside(input.raw, 'spec', (spec) => {
+  return insideInSlices(input.raw, 'spec', function* (spec) {
     // a field of another name may be a misspelt selector: without it the policy would close everything
     POLICY_SPECS[kind].only(spec)
     // any kind's fields: those that this one has not are not there by now
@@ -55,7 +56,7 @@ function v3Policy(input: ParseInput, kind: V3PolicyKind): Policy {
     const closedTier = typeof spec['tier'] === 'string' ? tier() : 'default'
     const known = { kind, namespace, name, tier: closedTier, subject: subjectWith(subject, namespace), staged }
     const scope = (): Scope => scopeOf(spec)
-    return policyOf(input, known, {
+    return yield* policyOf(input, known, {
       frame: () => {
         const order = said.at(spec, 'order') ?? Number.POSITIVE_INFINITY
         return { tier: tier(), order, scope: scope(), directions: directionsOf(spec) }

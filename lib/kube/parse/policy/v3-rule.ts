@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Rules of netplane.io/v3 policies → model. Layer: lib/kube. */
+import { atOnce, type Sliced } from '../../../base/async/slices.ts'
 import { isV4 } from '../../../base/ip.ts'
 import { ANYWHERE, ruleOf } from '../../../model/policy.ts'
 import type { Action, Direction, IcmpMatch, Rule, Side } from '../../../model/policy.ts'
-import { asRecord, elements, FieldError, under } from '../fields.ts'
+import { asRecord, FieldError, under } from '../fields.ts'
 import type { Raw } from '../fields.ts'
+import { rulesIn } from './common.ts'
 import { peerSelector, serviceAt } from './v3-selectors.ts'
 import { RULE_SHAPES } from '../../schema/v3-rules.ts'
 import type { RuleValues, SideValues } from '../../schema/v3-rules.ts'
@@ -19,16 +21,14 @@ export interface RuleContext {
 }
 
 /** All rules of `direction`. Those that would log are left out and reported. */
-export function v3Rules(spec: Raw, { direction, namespace, refuse }: RuleContext): readonly Rule[] {
+export function v3Rules(spec: Raw, { direction, namespace, refuse }: RuleContext): Sliced<readonly Rule[]> {
   const shape = RULE_SHAPES[namespace === '' ? 'global' : 'namespaced'][direction]
-  return elements(spec, direction).flatMap((value, at) =>
-    under(`${direction}[${at}]`, () => {
-      const action = shape.at(asRecord(value), 'action')
-      if (action !== 'Log') return [ruleWith(shape.read(value), { at, action: ACTIONS[action], namespace })]
-      refuse(new FieldError(`spec.${direction}[${at}].action`, 'Log is not supported in eBPF mode: the rule is left out'))
-      return []
-    }),
-  )
+  return rulesIn(spec, direction, (value, at) => {
+    const action = shape.at(asRecord(value), 'action')
+    if (action !== 'Log') return [ruleWith(shape.read(value), { at, action: ACTIONS[action], namespace })]
+    refuse(new FieldError(`spec.${direction}[${at}].action`, 'Log is not supported in eBPF mode: the rule is left out'))
+    return []
+  })
 }
 
 function ruleWith(values: RuleValues, of: { readonly at: number; readonly action: Action; readonly namespace: string }): Rule {
@@ -84,7 +84,7 @@ export function v3RulesAlone(
   refuse: (error: FieldError) => void,
 ): { readonly ingress: readonly Rule[]; readonly egress: readonly Rule[] } {
   return {
-    ingress: v3Rules(spec, { direction: 'ingress', namespace: '', refuse }),
-    egress: v3Rules(spec, { direction: 'egress', namespace: '', refuse }),
+    ingress: atOnce(v3Rules(spec, { direction: 'ingress', namespace: '', refuse })),
+    egress: atOnce(v3Rules(spec, { direction: 'egress', namespace: '', refuse })),
   }
 }

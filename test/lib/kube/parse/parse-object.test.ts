@@ -2,7 +2,7 @@
 /** The identity of an object; and that no JSON whatsoever breaks a parser. Layer: test. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { identify, parseObject } from '#lib/kube/parse/parse-object.ts'
+import { identify, parseInSlices, parseObject } from '#lib/kube/parse/parse-object.ts'
 import { KINDS } from '#lib/kube/kinds.ts'
 import { createInternPool } from '#lib/kube/parse/intern.ts'
 import { clusterPolicy, kubernetesPolicy, node, pod, service, slice, v3 } from '../../../support/build.ts'
@@ -139,3 +139,15 @@ function replaceAt(value: unknown, count: { left: number }, by: unknown): unknow
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, replaceAt(part, count, by)]))
 }
+
+test.each([
+  kubernetesPolicy('shop/p', { ingress: Array.from({ length: 50 }, () => ({ ports: [{ port: 80 }] })) }),
+  v3('NetworkPolicy', 'shop/p', { ingress: Array.from({ length: 50 }, () => ({ action: 'Allow' })) }),
+])('others may have a turn after each rule of a policy of $apiVersion', (manifest) => {
+  const identified = identify(manifest)
+  if (identified.kind !== 'ours') throw new Error('not ours')
+  const work = parseInSlices(manifest, identified.ref)
+  let turns = 0
+  for (let step = work.next(); step.done !== true; step = work.next()) turns++
+  expect(turns).toBe(50)
+})
