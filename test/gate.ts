@@ -36,7 +36,7 @@ export const SLOW = {
     ...['chart-kills', 'lease', 'owners', 'ours/before-this-form', 'ours/edits', 'ours/operator'].map(
       (name) => `apiserver/upgrade/${name}`,
     ),
-    ...['chained', 'churn', 'dataplane-mode', 'empty-cluster', 'faults', 'operator/interrupted', 'operator/ipv6'].map(
+    ...['chained', 'churn', 'dataplane-mode', 'empty-cluster', 'faults', 'operator', 'operator/interrupted', 'operator/ipv6'].map(
       (name) => `cluster/${name}`,
     ),
   ].map(pathOf),
