@@ -139,7 +139,8 @@ async function runJob({ stage, title, weight, part }: Job, work: () => number): 
   // of test files that passed the last line says all
   for (const said of isFine ? [] : held) live(...said)
   const { passed, failed: broken, skipped } = outcome
-  if (stage.obstacle === undefined) console.log(`== ${title}: ${passed} passed, ${broken} failed, ${skipped} skipped in ${text}, ${worked.toFixed(0)} s of processor time`)
+  if (stage.obstacle === undefined)
+    console.log(`== ${title}: ${passed} passed, ${broken} failed, ${skipped} skipped in ${text}, ${worked.toFixed(0)} s of processor time`)
   return { outcome, seconds, worked }
 }
 
