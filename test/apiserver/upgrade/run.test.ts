@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** `upgrade plan` and `upgrade run`, as a person types them, on a manifest of an older version with edits: whole, and
  * killed at random moments. Layer: test. */
-import { beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { getOrNone } from '#lib/api/absent.ts'
 import { asApiObject, namedOf, type Named } from '#lib/api/resource.ts'
 import { otherUid } from '#upgrade/stored/uid.ts'
@@ -10,10 +10,12 @@ import { Random } from '../../../soak/random.ts'
 import { OldCluster } from './old-cluster.ts'
 import { agentsOf, EDITED_REQUESTS, plantForm } from './plant-forms.ts'
 import { IMAGE, WHOLE_MS } from './upgrade-run.ts'
+import { ofMatrix } from '../../support/steady/matrix.ts'
 import { SEED } from '../../support/steady/seed.ts'
 
 const BUILD_MS = 30 * 60_000
-const KILLS = Number(process.env['KILLS'] ?? 1)
+/** the gate has those of an import, in `import.test.ts` */
+const KILLS = Number(process.env['KILLS'] ?? ofMatrix([1], [0])[0])
 /** A run that is not killed takes some 20 s. */
 const SPAN_MS = 6000
 /** The lock is waited for from the third second to the thirteenth. */
@@ -39,13 +41,16 @@ async function plant(old: OldCluster): Promise<void> {
 }
 
 let whole: OldCluster
+const ending = new AsyncDisposableStack()
 /** Of a run that was not killed. */
 let end: readonly string[] = []
 
 // one server at a time: both have the same ports
 beforeAll(async () => {
-  whole = await OldCluster.start(plant)
+  whole = ending.use(await OldCluster.start(plant))
 }, BUILD_MS)
+
+afterAll(() => ending.disposeAsync())
 
 test('a plan names what is installed, each edit with its place, and every step; it writes nothing', async () => {
   const before = await whole.end('kube-system')
@@ -164,14 +169,14 @@ test(
   WHOLE_MS,
 )
 
-test(
-  'one that is killed at random moments comes to the same end',
-  async () => {
-    await whole[Symbol.asyncDispose]()
+test.each(KILLS > 0 ? [KILLS] : [])(
+  'one that is killed at random moments, %i times, comes to the same end',
+  async (times) => {
+    await ending.disposeAsync()
     expect(end).not.toEqual([])
     const random = new Random(SEED)
     console.log(`upgrade: SEED=${SEED}`)
-    for (let kills = 0; kills < KILLS;) {
+    for (let kills = 0; kills < times;) {
       await using killed = await OldCluster.start(plant)
       while ((await killed.killedAfter(random.below(SPAN_MS), 'upgrade', 'run', '--timeout', '60')) === null) kills++
       const last = await killed.netplanectl('upgrade', 'run', '--timeout', '60')
