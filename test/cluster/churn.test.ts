@@ -4,14 +4,13 @@
 import { expect, test } from 'vitest'
 import { mapLimited } from '#lib/base/async/map-limited.ts'
 import { isLong } from './length.ts'
-import { Cluster } from '../../testkit/kubernetes/cluster.ts'
 import { Asking } from './asking.ts'
 import { Namespace } from './namespaces.ts'
 import { ask, heldBy, HTTP_PORT, runPods, urlOf } from './pods.ts'
-import { CLUSTER } from './setup.ts'
+import { sharedCluster } from './setup.ts'
 import { makeWeb } from './web.ts'
 
-const cluster = await Cluster.open(CLUSTER)
+const cluster = await sharedCluster()
 /** At a time: more than that many pods per CPU only wait for each other. */
 const WAVE = 12
 const WAVES = isLong ? 167 : 3

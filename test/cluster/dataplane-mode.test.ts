@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { at, numberAt, textAt } from '../../lab/raw.ts'
 import { RequestAgent } from '../../lab/traffic/request-agent.ts'
 import { waitFor } from '../../lab/wait.ts'
-import { Cluster } from '../../testkit/kubernetes/cluster.ts'
+import type { Cluster } from '../../testkit/kubernetes/cluster.ts'
 import { Asking } from './asking.ts'
 import { Namespace } from './namespaces.ts'
 import {
@@ -20,7 +20,7 @@ import { lossesText, startStreams, startTraffic } from './operator/losses.ts'
 import { nodeAddresses, served } from './operator/traffic.ts'
 import { makeWorld } from './operator/ways.ts'
 import { urlOf } from './pods.ts'
-import { CLUSTER } from './setup.ts'
+import { sharedCluster } from './setup.ts'
 
 const REST_MS = 2000
 /** A look starts a process: more of them would keep the processors from what is measured. */
@@ -38,7 +38,7 @@ const KEPT_PORT = 20_000
 let cluster: Cluster
 
 beforeAll(async () => {
-  cluster = await Cluster.open(CLUSTER)
+  cluster = await sharedCluster()
   await forgetAfter(FORGOTTEN_S)
 })
 

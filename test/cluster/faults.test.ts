@@ -4,15 +4,14 @@
 import { expect, test } from 'vitest'
 import { textAt } from '../../lab/raw.ts'
 import { waitFor } from '../../lab/wait.ts'
-import { Cluster } from '../../testkit/kubernetes/cluster.ts'
 import { startAgent, stopAgent } from '../../testkit/kubernetes/agents.ts'
 import { Asking } from './asking.ts'
 import { Namespace } from './namespaces.ts'
 import { addressesOf, ask, heldBy, HTTP_PORT, podManifest, runPods, urlOf } from './pods.ts'
-import { CLUSTER } from './setup.ts'
+import { sharedCluster } from './setup.ts'
 import { makeWeb, WEB_LABELS } from './web.ts'
 
-const cluster = await Cluster.open(CLUSTER)
+const cluster = await sharedCluster()
 /** Until this pod answers too: the agents have heard of it. */
 async function joins(asking: Asking, name: string): Promise<void> {
   const came = await waitFor(() => ((asking.answers.get(name) ?? 0) > 0 ? true : undefined), { timeoutMs: 60_000 })

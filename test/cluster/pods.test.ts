@@ -2,13 +2,12 @@
 /** Pods of a real cluster get addresses of both families and reach each other, the API server and their nodes.
  * Layer: test. */
 import { expect, test } from 'vitest'
-import { Cluster } from '../../testkit/kubernetes/cluster.ts'
 import { Namespace } from './namespaces.ts'
 import { listAt, textAt } from '../../lab/raw.ts'
 import { addressesOf, ask, askFrom, HTTP_PORT, inPod, runPods, urlOf } from './pods.ts'
-import { CLUSTER } from './setup.ts'
+import { sharedCluster } from './setup.ts'
 
-const cluster = await Cluster.open(CLUSTER)
+const cluster = await sharedCluster()
 
 test('pods reach each other on one node and across nodes, by both families', async () => {
   await using namespace = await Namespace.make(cluster, 'pods')

@@ -2,13 +2,12 @@
 /** NetworkPolicy in a real cluster: which pods may reach which, from the moment a pod is there. Layer: test. */
 import { expect, test } from 'vitest'
 import { waitFor } from '../../lab/wait.ts'
-import { Cluster } from '../../testkit/kubernetes/cluster.ts'
 import { HANG_MS } from '../../testkit/base/hang.ts'
 import { Namespace } from './namespaces.ts'
 import { ask, HTTP_PORT, inPod, runPods, urlOf, type RunningPod } from './pods.ts'
-import { CLUSTER } from './setup.ts'
+import { sharedCluster } from './setup.ts'
 
-const cluster = await Cluster.open(CLUSTER)
+const cluster = await sharedCluster()
 
 /** Questions behind each other that must be answered, or not, before that is believed: one may be lost, or luck. */
 const ROUNDS = 3

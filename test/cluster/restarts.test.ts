@@ -4,13 +4,12 @@
 import { expect, test } from 'vitest'
 import { at, listAt, textAt } from '../../lab/raw.ts'
 import { waitFor } from '../../lab/wait.ts'
-import { Cluster } from '../../testkit/kubernetes/cluster.ts'
 import { CTR } from '../../testkit/kubernetes/node.ts'
 import { Namespace } from './namespaces.ts'
 import { ask, HTTP_PORT, runPods, urlOf, type RunningPod } from './pods.ts'
-import { CLUSTER } from './setup.ts'
+import { sharedCluster } from './setup.ts'
 
-const cluster = await Cluster.open(CLUSTER)
+const cluster = await sharedCluster()
 
 async function kill(pod: RunningPod, container: string): Promise<void> {
   await cluster.lab.mustRun(`node/${pod.node}`, [...CTR, 'tasks', 'kill', '--signal', 'SIGKILL', container])

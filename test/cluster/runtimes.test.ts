@@ -3,13 +3,13 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { listAt, textAt } from '../../lab/raw.ts'
-import { Cluster, NEWER_NODE } from '../../testkit/kubernetes/cluster.ts'
+import { NEWER_NODE } from '../../testkit/kubernetes/cluster.ts'
 import { startAgent, stopAgent } from '../../testkit/kubernetes/agents.ts'
 import { Namespace } from './namespaces.ts'
 import { askFrom, runPods, urlOf } from './pods.ts'
-import { CLUSTER } from './setup.ts'
+import { sharedCluster } from './setup.ts'
 
-const cluster = await Cluster.open(CLUSTER)
+const cluster = await sharedCluster()
 const OLDER_NODE = 'a'
 
 /** The newest version by which a runtime that knows all may call the node's plugins. */

@@ -3,14 +3,13 @@
 import { expect, test } from 'vitest'
 import { listAt, numberAt } from '../../lab/raw.ts'
 import { waitFor } from '../../lab/wait.ts'
-import { Cluster } from '../../testkit/kubernetes/cluster.ts'
 import { HANG_MS } from '../../testkit/base/hang.ts'
 import { Asking } from './asking.ts'
 import { Namespace } from './namespaces.ts'
 import { ask, askFrom, HTTP_PORT, runPods, urlOf, type RunningPod } from './pods.ts'
-import { CLUSTER } from './setup.ts'
+import { sharedCluster } from './setup.ts'
 
-const cluster = await Cluster.open(CLUSTER)
+const cluster = await sharedCluster()
 const LABELS = { app: 'web' }
 
 interface Web {

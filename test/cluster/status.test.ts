@@ -4,13 +4,13 @@
 import { expect, test } from 'vitest'
 import { listAt, textAt } from '../../lab/raw.ts'
 import { waitFor } from '../../lab/wait.ts'
-import { Cluster } from '../../testkit/kubernetes/cluster.ts'
 import { AGNHOST_IMAGE } from '../../testkit/kubernetes/build/images.ts'
 import { Namespace } from './namespaces.ts'
 import { runPods } from './pods.ts'
-import { CLUSTER } from './setup.ts'
+import { oneIn } from '../support/steady/matrix.ts'
+import { sharedCluster } from './setup.ts'
 
-const cluster = await Cluster.open(CLUSTER)
+const cluster = await sharedCluster()
 const PROGRAMMED = 'netplane.io/Programmed'
 
 function statusOf(object: unknown, type: string): string | undefined {
@@ -134,25 +134,29 @@ const REFUSED = [
   },
 ]
 
-test.each(REFUSED)('what is refused is described by its own object, by one event for all nodes: $object.metadata.name', async (refused) => {
-  const { object, beside, spec, reason, says } = refused
-  await using namespace = await Namespace.make(cluster, object.metadata.name.replaceAll('.', '-'))
-  const isNamespaced = object.apiVersion === 'v1'
-  const where = isNamespaced ? namespace.name : 'default'
-  const resource = [`${object.kind.toLowerCase()}${isNamespaced ? '' : '.netplane.io'}`, object.metadata.name, '-n', where]
-  await using stack = new AsyncDisposableStack()
-  // it would be in force for the tests after this one
-  stack.defer(async () => {
-    await cluster.kubectl(['delete', ...resource, '--wait=false', '--ignore-not-found'])
-  })
-  for (const one of [beside, object].filter((some) => some !== undefined))
-    await cluster.apply({ ...one, metadata: { ...one.metadata, ...(isNamespaced && { namespace: where }) }, spec })
-  const fields = `involvedObject.name=${object.metadata.name},reason=${reason}`
-  const said = async (): Promise<readonly unknown[] | undefined> => {
-    const all = listAt(await cluster.get('events', '-n', where, '--field-selector', fields), 'items')
-    return all.length > 0 ? all : undefined
-  }
-  const events = await waitFor(said, { timeoutMs: 60_000, everyMs: 500 })
-  expect(events?.map((event) => textAt(event, 'message'))).toEqual([expect.stringMatching(says)])
-  expect(await cluster.kubectl(['describe', ...resource])).toMatch(new RegExp(`Warning +${reason}`))
-})
+// each kind of reason is in test/agent/status/refusals.test.ts and test/apiserver/agent-status.test.ts
+test.each(oneIn(3, REFUSED))(
+  'what is refused is described by its own object, by one event for all nodes: $object.metadata.name',
+  async (refused) => {
+    const { object, beside, spec, reason, says } = refused
+    await using namespace = await Namespace.make(cluster, object.metadata.name.replaceAll('.', '-'))
+    const isNamespaced = object.apiVersion === 'v1'
+    const where = isNamespaced ? namespace.name : 'default'
+    const resource = [`${object.kind.toLowerCase()}${isNamespaced ? '' : '.netplane.io'}`, object.metadata.name, '-n', where]
+    await using stack = new AsyncDisposableStack()
+    // it would be in force for the tests after this one
+    stack.defer(async () => {
+      await cluster.kubectl(['delete', ...resource, '--wait=false', '--ignore-not-found'])
+    })
+    for (const one of [beside, object].filter((some) => some !== undefined))
+      await cluster.apply({ ...one, metadata: { ...one.metadata, ...(isNamespaced && { namespace: where }) }, spec })
+    const fields = `involvedObject.name=${object.metadata.name},reason=${reason}`
+    const said = async (): Promise<readonly unknown[] | undefined> => {
+      const all = listAt(await cluster.get('events', '-n', where, '--field-selector', fields), 'items')
+      return all.length > 0 ? all : undefined
+    }
+    const events = await waitFor(said, { timeoutMs: 60_000, everyMs: 500 })
+    expect(events?.map((event) => textAt(event, 'message'))).toEqual([expect.stringMatching(says)])
+    expect(await cluster.kubectl(['describe', ...resource])).toMatch(new RegExp(`Warning +${reason}`))
+  },
+)

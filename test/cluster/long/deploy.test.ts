@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The daemon set on a cluster whose nodes have agents already. Layer: test. */
 import { expect, test } from 'vitest'
-import { Cluster } from '../../../testkit/kubernetes/cluster.ts'
 import { startAgent, stopAgent } from '../../../testkit/kubernetes/agents.ts'
 import { DAEMON_SET, importImage, install, OURS } from '../installed.ts'
 import { Namespace } from '../namespaces.ts'
 import { addressesOf, ask, HTTP_PORT, runPods, urlOf } from '../pods.ts'
-import { CLUSTER } from '../setup.ts'
+import { sharedCluster } from '../setup.ts'
 
 test(
   'nodes that have agents: the daemon set takes them over, and pods go on',
   async () => {
-    const cluster = await Cluster.open(CLUSTER)
+    const cluster = await sharedCluster()
     await importImage(cluster)
     await using namespace = await Namespace.make(cluster, 'deploy')
     const [before] = await runPods(cluster, namespace.name, [{ name: 'before', node: 'b' }])

@@ -5,10 +5,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { packageRoot } from '#lib/base/os/package.ts'
-import { Cluster } from '../../../testkit/kubernetes/cluster.ts'
 import { upstreamTests } from '../../../testkit/kubernetes/build/programs.ts'
 import { listUpstream, runUpstream } from '../../../testkit/kubernetes/upstream.ts'
-import { CLUSTER } from '../setup.ts'
+import { sharedCluster } from '../setup.ts'
 
 /** Beginnings of names, each with what all of them may take; the last has the rest. */
 const PARTS = [
@@ -34,7 +33,7 @@ function partOf(name: string, parts: readonly string[]): string {
 const runs = (name: string): boolean => !excused.has(name.trim())
 
 beforeAll(async () => {
-  state.names = await listUpstream(await Cluster.open(CLUSTER), await upstreamTests())
+  state.names = await listUpstream(await sharedCluster(), await upstreamTests())
 }, 10 * 60_000)
 
 test('the page excuses what there is, and counts all', () => {
@@ -48,7 +47,7 @@ test('the page excuses what there is, and counts all', () => {
 test.each(PARTS)(
   "Kubernetes' own: $part",
   async ({ part, minutes }) => {
-    const cluster = await Cluster.open(CLUSTER)
+    const cluster = await sharedCluster()
     const parts = PARTS.map((entry) => entry.part)
     const names = state.names.filter((name) => runs(name) && partOf(name, parts) === part)
     await using stack = new AsyncDisposableStack()
