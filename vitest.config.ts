@@ -13,6 +13,8 @@ const ssr = { resolve: { conditions: ['source'] } }
 const setupFiles = ['test/support/steady/seed.ts']
 /** what a test waits for comes at once, or on a busy machine later: only what hangs is given up */
 const patience = { poll: { timeout: HANG_MS } }
+/** the same where a look is a process in another namespace, or kubectl: at the usual pace they keep a processor busy */
+const patienceOfProcesses = { poll: { timeout: HANG_MS, interval: 250 } }
 
 export default defineConfig({
   test: {
@@ -77,7 +79,7 @@ export default defineConfig({
           fileParallelism: false,
           testTimeout: 180_000,
           hookTimeout: 180_000,
-          expect: patience,
+          expect: patienceOfProcesses,
         },
       },
       {
@@ -92,7 +94,7 @@ export default defineConfig({
           fileParallelism: false,
           testTimeout: 180_000,
           hookTimeout: 180_000,
-          expect: patience,
+          expect: patienceOfProcesses,
         },
       },
     ],

@@ -20,7 +20,6 @@ import {
   type Wishes,
 } from './world.ts'
 
-const SOON = { interval: 100 }
 const world = new World('firewall')
 const BASE: Wishes = { pools: { vxlanMode: 'CrossSubnet', natOutgoing: true }, endpoints: ['a-1', 'c-1'] }
 /** of a process of node a */
@@ -73,7 +72,6 @@ async function works(): Promise<void> {
     for (const one of to)
       await expect
         .poll(() => world.ask(from, one, { count: 8, timeoutMs: 400 }), {
-          ...SOON,
           message: `${from} to ${one.proto} ${one.address} ${one.port}`,
         })
         .toEqual(answer)
@@ -104,7 +102,7 @@ async function said(): Promise<string> {
   await world.lab.agents.waitReady('a')
   const page = async (): Promise<string> => (await world.lab.agents.get({ node: 'a', port: 9099, path: '/readiness' })).text
   const isLooked = async (): Promise<boolean> => !(await page()).includes('"node.firewall","ok":false,"reason":"starting"')
-  await expect.poll(isLooked, SOON).toBe(true)
+  await expect.poll(isLooked).toBe(true)
   const lines = world.lab
     .log('a')
     .slice(before)
@@ -136,7 +134,7 @@ describe.each(['docker', 'ufw', 'firewalld'] as const)('%s', (name) => {
     }
     for (const command of FIREWALLS[name].remedy) await world.lab.mustRun('node/a', command.split(' '))
     if (name === 'docker') return
-    for (const family of FAMILIES) await expect.poll(() => reachesHost(family), SOON).toEqual([`node/a < ${podAddress('a-1', family)}`])
+    for (const family of FAMILIES) await expect.poll(() => reachesHost(family)).toEqual([`node/a < ${podAddress('a-1', family)}`])
     expect(await said()).not.toContain('packets of pods to processes of this node')
   })
 })

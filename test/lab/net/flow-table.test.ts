@@ -10,7 +10,7 @@ const ROOM = 16_384
 /** two entries a flow: a little more than the nine tenths at which it grows */
 const FLOWS = 7520
 /** a pass over the table comes some ten seconds after another */
-const SOON = { timeout: 60_000, interval: 100 }
+const SOON = { timeout: 60_000 }
 const world = new World('flowtable')
 
 beforeAll(() => world.up({ endpoints: ['a-1', 'b-1'], felix: { bpfMapSizeConntrack: ROOM } }))

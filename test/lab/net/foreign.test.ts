@@ -6,7 +6,7 @@ import { startCapture } from '../../../lab/traffic/capture.ts'
 import type { Endpoint } from '../../../lab/tools/address.ts'
 import { FAMILIES, FAR, FAR_PORT, gateway, POD_PORT, podAddress, PROTOS, nodeAddress, World, type Family, type Wishes } from './world.ts'
 
-const SOON = { timeout: 45_000, interval: 100 }
+const SOON = { timeout: 45_000 }
 /** No host has it: the nodes' router leads it to node a. */
 const ADVERTISED = { 4: '192.0.2.53', 6: '2001:db8:53::1' } as const
 const CLIENT_PORT = 7100

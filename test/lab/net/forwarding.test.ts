@@ -24,7 +24,7 @@ import {
   type Wishes,
 } from './world.ts'
 
-const SOON = { timeout: 45_000, interval: 100 }
+const SOON = { timeout: 45_000 }
 const world = new World('forward')
 const BASE: Wishes = { pools: { vxlanMode: 'CrossSubnet', natOutgoing: true }, endpoints: ['a-1', 'b-1', 'c-1'] }
 

@@ -6,7 +6,7 @@ import { mustRun } from '../../../lab/processes/command.ts'
 import { FAMILIES, nodeAddress, NODES, type NodeName, type Wishes, type World } from './world.ts'
 
 /** Three rounds of ten seconds and what is under way, or programs that are loaded anew and a round. */
-export const SOON = { timeout: 100_000, interval: 500 }
+export const SOON = { timeout: 100_000, interval: 2000 }
 
 const HEADERS = { 4: 'ip', 6: 'ip6' } as const
 

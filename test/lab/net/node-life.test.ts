@@ -23,7 +23,7 @@ import { HANG_MS } from '../../../testkit/base/hang.ts'
 import { programCommand } from '../../../testkit/base/program.ts'
 
 /** Other settings are other programs, and loading them on three nodes takes its time. */
-const SOON = { timeout: 45_000, interval: 100 }
+const SOON = { timeout: 45_000 }
 /** Without anything to load: long before the agent compares its routes by itself, which it does each minute. */
 const AT_ONCE = { timeout: HANG_MS, interval: 50 }
 /** of a service of pod a-1 alone */

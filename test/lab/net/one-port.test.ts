@@ -6,7 +6,6 @@ import { FAMILIES, NODE_PORT, nodeAddress, POD_PORT, podAddress, serviceAddress,
 
 const NODE = 'a'
 const PORT = 13_000
-const SOON = { interval: 100 }
 const world = new World('oneport')
 
 beforeAll(() => world.up({}))
@@ -33,7 +32,7 @@ test.each([
 ] as const)('an endpoint that takes over, %s, answers all of them', async (pod, port) => {
   world.put({ endpoints: [pod] })
   for (const family of FAMILIES) {
-    await expect.poll(() => asked(service(family), PORT), SOON).toMatchObject([{ pod }])
+    await expect.poll(() => asked(service(family), PORT)).toMatchObject([{ pod }])
     const itself: Endpoint = { proto: 'udp', address: podAddress(pod, family), port: POD_PORT }
     for (const to of [service(family), ownNodePort(family), itself, service(family)])
       expect(await asked(to, port), to.address).toMatchObject([{ pod }])

@@ -5,7 +5,6 @@ import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { FAMILIES, FAR, FAR_PORT, NODE_PORT, nodeAddress, podAddress, POD_PORT, PROTOS, World, type Family } from './world.ts'
 
-const SOON = { interval: 100 }
 /** of an echo server of node a */
 const OWN_PORT = 7100
 const world = new World('ownaddr')
@@ -39,7 +38,7 @@ async function serveOwn(addresses: readonly string[]): Promise<void> {
 
 describe('a node with an ExternalIP and no InternalIP', () => {
   test('a node with an ExternalIP alone is ready', async () => {
-    for (const node of ['b', 'c']) await expect.poll(async () => (await world.lab.agents.readiness(node)).text, SOON).toBe('')
+    for (const node of ['b', 'c']) await expect.poll(async () => (await world.lab.agents.readiness(node)).text).toBe('')
   })
 
   test('is reached by node port and in the tunnel, and its pods leave as the node', async () => {
@@ -80,10 +79,10 @@ describe("a node's own address that its cluster does not know", () => {
     const pods = (peer: string): string[] => ['a-1', 'b-1', 'c-1'].map((pod) => `${pod} < ${peer}`)
     for (const proto of PROTOS) {
       const link = { proto, address: '169.254.20.10', port: NODE_PORT }
-      await expect.poll(() => world.ask('a-2', link, { count: 24 }), SOON).toEqual(pods(podAddress('a-2', 4)))
+      await expect.poll(() => world.ask('a-2', link, { count: 24 })).toEqual(pods(podAddress('a-2', 4)))
       for (const family of FAMILIES) {
         const to = { proto, address: inPrefix(family), port: NODE_PORT }
-        await expect.poll(() => world.ask('client', to, { count: 24 }), SOON).toEqual(pods(world.client(family)))
+        await expect.poll(() => world.ask('client', to, { count: 24 })).toEqual(pods(world.client(family)))
       }
     }
   })

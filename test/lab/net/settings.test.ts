@@ -23,7 +23,7 @@ import {
 } from './world.ts'
 
 /** Other settings are other programs, and loading them on three nodes takes its time. */
-const SOON = { timeout: 45_000, interval: 100 }
+const SOON = { timeout: 45_000 }
 const BASE: Wishes = { pools: { vxlanMode: 'CrossSubnet', natOutgoing: true }, endpoints: ['b-1'] }
 const world = new World('settings')
 

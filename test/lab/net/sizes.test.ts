@@ -6,7 +6,7 @@ import type { Endpoint } from '../../../lab/tools/address.ts'
 import { answersToLastFirst, fromPod, toNodePort } from './last-first.ts'
 import { FAMILIES, NODE_PORT, nodeAddress, podAddress, POD_PORT, serviceAddress, World, type Family, type Wishes } from './world.ts'
 
-const SOON = { timeout: 45_000, interval: 100 }
+const SOON = { timeout: 45_000 }
 const BASE: Wishes = {
   pools: { vxlanMode: 'Always', natOutgoing: true },
   endpoints: ['c-1'],

@@ -5,7 +5,7 @@ import { IN_TUNNEL, startCapture } from '../../../lab/traffic/capture.ts'
 import type { Endpoint } from '../../../lab/tools/address.ts'
 import { FAMILIES, NODE_PORT, nodeAddress, podAddress, POD_PORT, PROTOS, serviceAddress, World, type Family, type Wishes } from './world.ts'
 
-const SOON = { timeout: 60_000, interval: 200 }
+const SOON = { timeout: 60_000 }
 const LARGE = { payload: 200_000, reply: 300_000, timeoutMs: 5000 }
 const world = new World('tunsum')
 

@@ -7,7 +7,7 @@ import type { Endpoint } from '../../../lab/tools/address.ts'
 import { answersToLastFirst, toNodePort } from './last-first.ts'
 import { FAMILIES, gateway, NODES, NODE_PORT, nodeAddress, PROTOS, serviceAddress, World, type Family, type Wishes } from './world.ts'
 
-const SOON = { timeout: 45_000, interval: 100 }
+const SOON = { timeout: 45_000 }
 const BASE: Wishes = { pools: { vxlanMode: 'CrossSubnet', natOutgoing: true }, endpoints: ['a-1', 'b-1', 'c-1'] }
 const ANSWERS = ['a-1', 'b-1', 'c-1']
 const world = new World('underlay')
