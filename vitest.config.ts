@@ -3,6 +3,7 @@
  * real cluster). Layer: test. */
 import { defineConfig } from 'vitest/config'
 import { isLong } from './test/cluster/length.ts'
+import { Sequencer } from './test/support/steady/sequencer.ts'
 import { HANG_MS } from './testkit/base/hang.ts'
 
 /** a failed comparison of texts is told whole: of a run elsewhere it is all there is */
@@ -18,6 +19,7 @@ const patienceOfProcesses = { poll: { timeout: HANG_MS, interval: 250 } }
 
 export default defineConfig({
   test: {
+    sequence: { sequencer: Sequencer },
     projects: [
       {
         resolve,

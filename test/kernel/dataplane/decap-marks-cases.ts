@@ -56,10 +56,11 @@ function setUp(f: Family): void {
   ip([`neigh replace ${f.elsewherePod} lladdr ${neighbourMac} dev ${pod.name}`])
 }
 
-/** Runs the text in a namespace; what it prints says that it is ready, or done. */
+/** Runs the text in a namespace; what it prints says that it is ready, or done. Throws where it ends without a word. */
 async function run(netns: string, text: string): Promise<ChildProcess> {
   const child = spawn('ip', ['netns', 'exec', netns, process.execPath, '-e', text], { stdio: ['ignore', 'pipe', 'inherit'] })
-  await once(child.stdout, 'data')
+  const [said] = (await Promise.race([once(child.stdout, 'data'), once(child.stdout, 'end')])) as readonly unknown[]
+  if (said === undefined) throw new Error(`nothing was said in ${netns} by: ${text}`)
   return child
 }
 

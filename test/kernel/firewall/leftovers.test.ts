@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Rules and tunnel devices of an older version go from a real kernel, and those of others stay. Layer: test. */
-import { beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { NetlinkSocket } from '#native'
 import { listOwnRoutes, removeRoute } from '#agent/dataplane/host/routes.ts'
 import { findOldRules, Leftovers, LEFTOVERS } from '#agent/dataplane/leftovers/leftovers.ts'
@@ -43,9 +43,17 @@ async function look(): Promise<{ readonly removed: readonly string[]; readonly d
   return { removed, devicesGone }
 }
 
-beforeEach(async () => {
-  await mustRun(['sh', '-c', 'nft flush ruleset; for t in filter nat raw; do iptables-legacy -t $t -F; iptables-legacy -t $t -X; done'])
-})
+const CLEAR = `nft flush ruleset
+for t in filter nat raw; do iptables-legacy -t $t -F; iptables-legacy -t $t -X; done
+iptables-legacy -P FORWARD ACCEPT`
+
+async function clear(): Promise<void> {
+  await mustRun(['sh', '-c', CLEAR])
+}
+
+beforeEach(clear)
+// other files are tested in the same namespace
+afterAll(clear)
 
 describe.each(['iptables-nft', 'iptables-legacy'])('%s', (tool) => {
   test('chains and rules of every table go at once, those of others stay byte for byte', async () => {
