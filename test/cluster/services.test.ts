@@ -2,12 +2,11 @@
 /** Services of a real cluster: cluster addresses, node ports, and endpoints that come and go. Layer: test. */
 import { expect, test } from 'vitest'
 import { listAt, numberAt } from '../../lab/raw.ts'
-import { waitFor } from '../../lab/wait.ts'
-import { HANG_MS } from '../../testkit/base/hang.ts'
 import { Asking } from './asking.ts'
 import { Namespace } from './namespaces.ts'
 import { ask, askFrom, HTTP_PORT, runPods, urlOf, type RunningPod } from './pods.ts'
 import { sharedCluster } from './setup.ts'
+import { answeredBy } from './web.ts'
 
 const cluster = await sharedCluster()
 const LABELS = { app: 'web' }
@@ -29,20 +28,6 @@ async function makeWeb(namespace: string): Promise<Web> {
   const service = await cluster.get('service', 'web', '-n', namespace)
   const addresses = listAt(service, 'spec.clusterIPs').filter((address) => typeof address === 'string')
   return { pods, addresses, nodePort: numberAt(listAt(service, 'spec.ports')[0], 'nodePort') ?? 0 }
-}
-
-/** Asks until these have answered, and no other pod. */
-async function answeredBy(names: readonly string[], question: () => Promise<string | undefined>): Promise<void> {
-  const wanted = names.toSorted()
-  const last = await waitFor(
-    async () => {
-      const answers = await Promise.all(Array.from({ length: 12 }, question))
-      const seen = [...new Set(answers.map((answer) => answer ?? 'nobody'))].toSorted()
-      return seen.join() === wanted.join() ? seen : undefined
-    },
-    { timeoutMs: HANG_MS, everyMs: 100 },
-  )
-  expect(last).toEqual(wanted)
 }
 
 test('a cluster address is answered by all pods, asked from pods and from nodes, by both families', async () => {
@@ -74,6 +59,7 @@ test('a pod that goes is asked no more, and one that comes is; no request is los
   await using namespace = await Namespace.make(cluster, 'endpoints')
   const web = await makeWeb(namespace.name)
   const node = cluster.lab.topology.nodes[0]?.addresses[0]?.split('/')[0] ?? ''
+  await answeredBy(['web-a', 'web-b'], () => askFrom(cluster, 'client', urlOf(node, web.nodePort)))
   await using asking = new Asking(cluster.lab, 'client', urlOf(node, web.nodePort))
   await asking.more(20)
   await runPods(cluster, namespace.name, [{ name: 'web-c', node: 'b', labels: LABELS }])

@@ -32,8 +32,8 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'a dropped event',
     file: 'lib/api/watch/kind-watch.ts',
-    from: "return type === 'DELETED' ? held.remove(this.watched, object) : held.put(this.watched, object)",
-    to: "return type === 'DELETED' ? [] : held.put(this.watched, object)",
+    from: "events = type === 'DELETED' ? held.remove(this.watched, object) : yield* held.put(this.watched, object)",
+    to: "events = type === 'DELETED' ? [] : yield* held.put(this.watched, object)",
     stage: 'api',
     test: 'test/apiserver/source.test.ts',
   },
