@@ -32,9 +32,9 @@ all: bpf native shim ts
 deps:
 	@scripts/install-deps.sh build
 
-node_modules/.package-lock.json: package.json package-lock.json | deps
+node_modules/.package-lock.json: package.json package-lock.json scripts/npm-ci | deps
 	@echo "  npm     node_modules"
-	@for try in 1 2 3; do timeout 300 npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null && break; \
+	@for try in 1 2 3; do timeout 300 scripts/npm-ci >/dev/null && break; \
 	  [ $$try = 3 ] && exit 1; echo "npm ci failed, trying again"; done
 	@touch $@
 
@@ -114,7 +114,7 @@ IMAGE := build/netplane.tar
 image: all
 	@rm -f $(IMAGE)
 	@$(MAKE) --no-print-directory $(IMAGE)
-$(IMAGE): $(BPF_OBJECTS) $(ADDON) $(SHIM) $(DATASTORE) dist/.built $(wildcard scripts/image/*) LICENSE package.json package-lock.json
+$(IMAGE): $(BPF_OBJECTS) $(ADDON) $(SHIM) $(DATASTORE) dist/.built $(wildcard scripts/image/*) scripts/npm-ci LICENSE package.json package-lock.json
 	@scripts/install-deps.sh image
 	@rm -rf build/image
 	@scripts/image/rootfs packages build/image

@@ -26,7 +26,7 @@ for group in "${groups[@]}"; do
     dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q '^install ok installed' || wanted+=("$package")
   done
 done
-# npm only brings in the Node of the lock file: any will do
+# scripts/npm-ci brings in the Node of the lock file: any npm will do
 [[ " ${groups[*]} " == *" build "* ]] && ! command -v npm >/dev/null && wanted+=(nodejs npm)
 [ ${#wanted[@]} -eq 0 ] && exit 0
 
