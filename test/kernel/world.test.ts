@@ -95,7 +95,8 @@ test('a run ends the one before when that takes too long', async () => {
 
 test('a run in a chroot has its own folders as well, and leaves no mount in it', () => {
   const root = join(folder, 'root')
-  const inside = ['unshare --mount true', '[ -z "$(ls -A /run/netns)" ]', 'touch /run/netns/x', '[ "$PWD" = /work ]']
+  const entered = 'unshare --mount sh -c "nsenter --mount=/proc/self/ns/mnt [ -d /work/lib ]"'
+  const inside = ['unshare --mount true', entered, '[ -z "$(ls -A /run/netns)" ]', 'touch /run/netns/x', '[ "$PWD" = /work ]']
   const code = `import { inOwnWorld } from './test/runner/world.ts'
     process.exit(await inOwnWorld(['sh', '-c', ${JSON.stringify(inside.join(' && '))}], { lock: '/run/lock' }))`
   // this tree is at /work; the root is no mount

@@ -31,13 +31,19 @@ mkdir -p "$TMPDIR" || exit 1
 for folder in ${FOLDERS.join(' ')}; do mkdir -p "$folder" && mount -t tmpfs tmpfs "$folder" || exit 1; done
 "$@"
 exit $?`
-/** Runs "$@" where no mount gets out. The root of a chroot is a folder, of which neither this nor what tests run
- * (`unshare --mount`) can be said. There it becomes a mount, in a place that nobody else sees. */
+/** Runs "$@" where no mount gets out. The root of a chroot is a folder: `unshare --mount` fails there, and a process
+ * that enters a namespace of mounts (`nsenter --mount`) leaves the chroot. So the folder is mounted on the machine's
+ * root, which a process gets by entering the namespace that it is in. */
 const APART = `
 mount --make-rslave / 2>/dev/null && exec "$@"
-mount --make-private /proc && mount -t tmpfs tmpfs /proc && mkdir /proc/root || exit 1
-mount --rbind / /proc/root && mount --make-rprivate /proc/root || exit 1
-exec chroot /proc/root sh -c 'cd "$1" && shift && exec "$@"' sh "$PWD" "$@"`
+mount --make-private /proc && mount -t proc proc /proc || exit 1
+nsenter --mount=/proc/self/ns/mnt sleep 60 & outside=$!
+for try in $(seq 100); do
+  [ "$(stat -Lc %d:%i /proc/$outside/root)" = "$(stat -c %d:%i /)" ] || break
+  sleep 0.1
+done
+mount -c --make-rslave /proc/$outside/root && mount -c --rbind / /proc/$outside/root && kill $outside || exit 1
+exec nsenter --mount=/proc/self/ns/mnt sh -c 'cd "$1" && shift && exec "$@"' sh "$PWD" "$@"`
 
 /** This process is in a world already. */
 export function isInOwnWorld(): boolean {
