@@ -4,6 +4,8 @@
  * Each call rejects with ApiError when the server refuses (`isRefused(error, 'NotFound')`), with UnreachableError
  * when it cannot be asked or does not answer in time. It does not retry: only the caller knows what a second
  * attempt would mean. */
+import { eachInSlices } from '../base/async/slices.ts'
+import { systemClock, type Clock } from '../base/clock.ts'
 import { acceptOf } from './decode/envelopes.ts'
 import { answerOf, answerText, eventsOf, pageOf, type Page } from './decode/answer.ts'
 import { UnreachableError } from './errors.ts'
@@ -97,17 +99,17 @@ interface Call extends CallOptions {
   readonly query?: Query
   readonly contentType?: string
   readonly body?: unknown
-  /** of the objects of a list */
-  readonly message?: Message | undefined
-  /** in which form the answer is wanted, where it is not the usual one */
+  /** in which form the answer is wanted, where that is not JSON */
   readonly accept?: string | undefined
 }
 
 export class ApiClient implements AsyncDisposable {
   readonly transport: Transport
+  readonly #clock: Clock
 
   constructor(options: TransportOptions) {
     this.transport = new Transport(options)
+    this.#clock = options.clock ?? systemClock
   }
 
   async get(named: Named, options: WriteOptions = {}): Promise<ApiObject> {
@@ -120,7 +122,7 @@ export class ApiClient implements AsyncDisposable {
     const objects: ApiObject[] = []
     for await (const { items } of this.pages(collection, options))
       // items of a list leave out what they are, or say that they are metadata
-      for (const item of items) {
+      for await (const item of eachInSlices(items, this.#clock)) {
         const object = { ...item, apiVersion, kind }
         if (isApiObject(object)) objects.push(object)
       }
@@ -129,13 +131,14 @@ export class ApiClient implements AsyncDisposable {
 
   /** The resourceVersion of the last page is that of the whole: where a watch is to begin. */
   async *pages(collection: Collection, options: ListOptions = {}): AsyncGenerator<Page> {
-    const { labelSelector, fieldSelector, metadataOnly = false, limit = PAGE } = options
-    const accept = metadataOnly ? METADATA : undefined
+    const { labelSelector, fieldSelector, metadataOnly = false, limit = PAGE, message } = options
+    const accept = metadataOnly ? METADATA : acceptOf(message, 'list')
+    const readPage = (response: HttpResponse, request: string): Promise<Page> => pageOf(response, request, { message, clock: this.#clock })
     let next = ''
     for (let pages = 1; pages === 1 || next !== ''; pages++) {
       if (pages > MOST_PAGES) throw new UnreachableError(`list of ${collection.kind}: more than ${MOST_PAGES} pages`)
       const query = { limit, labelSelector, fieldSelector, continue: next === '' ? undefined : next }
-      const page = pageOf(await this.request({ ...options, accept, method: 'GET', path: collectionPath(collection), query }))
+      const page = await this.#call({ ...options, accept, method: 'GET', path: collectionPath(collection), query }, readPage)
       yield page
       if (page.continue === next && next !== '') throw new UnreachableError(`list of ${collection.kind}: its pages do not end`)
       next = page.continue
@@ -205,7 +208,7 @@ export class ApiClient implements AsyncDisposable {
     return await this.#call(call, answerOf)
   }
 
-  async #call<T>(call: Call, read: (response: HttpResponse, request: string, message?: Message) => Promise<T>): Promise<T> {
+  async #call<T>(call: Call, read: (response: HttpResponse, request: string) => Promise<T>): Promise<T> {
     const late = AbortSignal.timeout(call.timeoutMs ?? TIMEOUT_MS)
     const signal = call.signal === undefined ? late : AbortSignal.any([call.signal, late])
     const name = `${call.method} ${call.path}`
@@ -214,14 +217,14 @@ export class ApiClient implements AsyncDisposable {
         method: call.method,
         path: call.path + queryText(call.query),
         headers: {
-          accept: call.accept ?? acceptOf(call.message, 'list'),
+          accept: call.accept ?? 'application/json',
           ...(this.#isFar ? { 'accept-encoding': 'gzip' } : {}),
           ...(call.body === undefined ? {} : { 'content-type': call.contentType ?? 'application/json' }),
         },
         ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
         signal,
       })
-      return await read(response, name, call.message)
+      return await read(response, name)
     } catch (thrown) {
       if (late.aborted && call.signal?.aborted !== true) throw new UnreachableError(`${name}: no answer in time`)
       throw thrown

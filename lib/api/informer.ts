@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The objects of a collection as the server has them: listed once, then watched. Layer: lib/api. */
 import { isDeepStrictEqual } from 'node:util'
+import { eachInSlices } from '../base/async/slices.ts'
 import { backoffMs } from '../base/backoff.ts'
 import type { Clock } from '../base/clock.ts'
 import { isObject } from '../base/object.ts'
@@ -74,11 +75,11 @@ export class Informer {
   }
 
   async #list(signal: AbortSignal): Promise<void> {
-    const { client, collection, labelSelector, onChange, keep = whole } = this.#options
+    const { client, clock, collection, labelSelector, onChange, keep = whole } = this.#options
     const objects = new Map<string, ApiObject>()
     let version = ''
     for await (const page of client.pages(collection, { ...selectors(labelSelector), signal })) {
-      for (const item of page.items) {
+      for await (const item of eachInSlices(page.items, clock)) {
         const object = { apiVersion: collection.apiVersion, kind: collection.kind, ...item }
         if (isApiObject(object)) objects.set(keyOf(object), keep(object))
       }

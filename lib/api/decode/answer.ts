@@ -3,11 +3,14 @@
 import { text as textOf } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
+import { inSlices } from '../../base/async/slices.ts'
+import type { Clock } from '../../base/clock.ts'
 import { isObject } from '../../base/object.ts'
-import { PROTOBUF, readEvent, readList } from './envelopes.ts'
+import { PROTOBUF, readEvent, readList, readObject } from './envelopes.ts'
 import { refusalOf, UnreachableError, UnreadableError } from '../errors.ts'
 import { frames } from './frames.ts'
 import { jsonLines } from './json-lines.ts'
+import { readJsonList } from './json-list.ts'
 import { ProtobufError, type Message } from './protobuf.ts'
 import type { HttpResponse } from '../connection/transport.ts'
 
@@ -25,11 +28,25 @@ const unpack = promisify(gunzip)
 export async function answerOf(response: HttpResponse, request: string, message?: Message): Promise<unknown> {
   const answer =
     isProtobuf(response) && message !== undefined
-      ? await bodyBytes(response).then((bytes) => decoded(request, () => readList(bytes, message)), endedEarly(request))
+      ? await bodyBytes(response).then((bytes) => decoded(request, () => readObject(bytes, message)), endedEarly(request))
       : jsonOf(await bodyText(response).catch(endedEarly(request)))
   mustBeGood(response, request, answer)
-  if (answer === undefined) throw new UnreachableError(`${request}: the answer is no JSON`)
   return answer
+}
+
+/** A page of a list. Throws ApiError unless the answer is good. */
+export async function pageOf(
+  response: HttpResponse,
+  request: string,
+  { message, clock }: { readonly message: Message | undefined; readonly clock: Pick<Clock, 'now'> },
+): Promise<Page> {
+  const bytes = await bodyBytes(response).catch(endedEarly(request))
+  const list =
+    isProtobuf(response) && message !== undefined
+      ? decoded(request, () => readList(bytes, message))
+      : await inSlices(readJsonList(bytes), clock)
+  mustBeGood(response, request, list)
+  return pageWith(list)
 }
 
 /** Of what is no object: a log. Throws ApiError unless the answer is good. */
@@ -42,6 +59,7 @@ export async function answerText(response: HttpResponse, request: string): Promi
 function mustBeGood({ status, headers }: HttpResponse, request: string, answer: unknown): void {
   const retryAfter = headers['retry-after']
   if (status >= 400) throw refusalOf(answer, { status, request, retryAfter: typeof retryAfter === 'string' ? retryAfter : undefined })
+  if (answer === undefined) throw new UnreachableError(`${request}: the answer is no JSON`)
 }
 
 function endedEarly(request: string): (thrown: unknown) => never {
@@ -92,7 +110,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-export function pageOf(list: unknown): Page {
+function pageWith(list: unknown): Page {
   const { metadata, items } = isObject(list) ? list : {}
   const { resourceVersion, continue: next } = isObject(metadata) ? metadata : {}
   if (typeof resourceVersion !== 'string') throw new UnreadableError('the answer is no list')

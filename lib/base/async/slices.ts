@@ -3,6 +3,7 @@
  *
  * The computation is a generator that yields where it may be interrupted. What it yields and how often says nothing
  * about time, so it stays pure: whoever runs it has the clock. */
+import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../clock.ts'
 
 /** What is to be computed. It goes on where it stopped, so nobody may change its inputs before it is done. */
@@ -27,8 +28,19 @@ export async function inSlices<T>(work: Sliced<T>, clock: Pick<Clock, 'now'>, si
     const step = work.next()
     if (step.done === true) return step.value
     if (clock.now() - since < SLICE_MS) continue
-    await new Promise((resolve) => setImmediate(resolve))
+    await setImmediate()
     signal?.throwIfAborted()
+    since = clock.now()
+  }
+}
+
+/** Each value, with a turn of the event loop after each slice: for values that are made as they are taken. */
+export async function* eachInSlices<T>(values: Iterable<T>, clock: Pick<Clock, 'now'>): AsyncGenerator<T> {
+  let since = clock.now()
+  for (const value of values) {
+    yield value
+    if (clock.now() - since < SLICE_MS) continue
+    await setImmediate()
     since = clock.now()
   }
 }

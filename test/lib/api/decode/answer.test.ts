@@ -2,6 +2,7 @@
 import { Readable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
+import { systemClock } from '#lib/base/clock.ts'
 import { answerOf, eventsOf, pageOf } from '#lib/api/decode/answer.ts'
 import { PROTOBUF } from '#lib/api/decode/envelopes.ts'
 import { ApiError, UnreadableError } from '#lib/api/errors.ts'
@@ -13,6 +14,8 @@ import { encode, enveloped, framed, prefixed } from '../../../../bench/control/e
 const SERVICE = messageFor({ apiVersion: 'v1', kind: 'Service' }) ?? []
 const LIST_METADATA = messageOf({ 2: one('resourceVersion', 'text'), 3: one('continue', 'text') })
 const STATUS = messageOf({ 3: one('message', 'text'), 4: one('reason', 'text'), 6: one('code', 'number') })
+
+const READING = { message: SERVICE, clock: systemClock }
 
 const WEB = { metadata: { name: 'web', namespace: 'default', resourceVersion: '7' } }
 const LIST = { metadata: { resourceVersion: '9', continue: 'more' }, items: [WEB] }
@@ -47,23 +50,23 @@ const FORMS = [
 
 describe.each(FORMS)('an answer as $form, packed: $packed', ({ type, list, refused, packed }) => {
   test('has a page', async () => {
-    const page = pageOf(await answerOf(response(list, { type, packed }), 'GET /x', SERVICE))
+    const page = await pageOf(response(list, { type, packed }), 'GET /x', READING)
     expect({ ...page, items: [...page.items] }).toEqual({ resourceVersion: '9', continue: 'more', items: [WEB] })
   })
 
   test('has a refusal', async () => {
-    const answer = answerOf(response(refused, { status: 403, type, packed }), 'GET /x', SERVICE)
-    await expect(answer).rejects.toThrow(
-      new ApiError({ status: 403, reason: 'Forbidden', said: 'not yours', message: 'GET /x: not yours' }),
-    )
+    const sent = (): HttpResponse => response(refused, { status: 403, type, packed })
+    const error = new ApiError({ status: 403, reason: 'Forbidden', said: 'not yours', message: 'GET /x: not yours' })
+    await expect(answerOf(sent(), 'GET /x', SERVICE)).rejects.toThrow(error)
+    await expect(pageOf(sent(), 'GET /x', READING)).rejects.toThrow(error)
   })
 })
 
 describe('Protocol Buffers', () => {
   test('that are none, or of which an object is none, are unreadable, not refused', async () => {
-    await expect(answerOf(response(Buffer.from('{"items":[]}')), 'GET /x', SERVICE)).rejects.toThrow(UnreadableError)
+    await expect(pageOf(response(Buffer.from('{"items":[]}')), 'GET /x', READING)).rejects.toThrow(UnreadableError)
     const broken = enveloped('ServiceList', Buffer.concat([prefixed(1, Buffer.from([0x12, 1, 0x39])), prefixed(2, Buffer.from([0x0a, 9]))]))
-    const page = pageOf(await answerOf(response(broken), 'GET /x', SERVICE))
+    const page = await pageOf(response(broken), 'GET /x', READING)
     expect(() => [...page.items]).toThrow(UnreadableError)
   })
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from 'vitest'
-import { atOnce, inSlices, type Sliced } from '#lib/base/async/slices.ts'
+import { atOnce, eachInSlices, inSlices, type Sliced } from '#lib/base/async/slices.ts'
 
 /** Adds up, in steps that take `ms` each by the clock. */
 function* sum(numbers: readonly number[], step: () => void): Sliced<number> {
@@ -34,6 +34,17 @@ test('others have a turn after each 10 ms, and none before', async () => {
   }
   await inSlices(work, { now: () => now })
   expect(seen).toEqual(['step at 5', 'step at 10', 'other', 'step at 15', 'step at 20'])
+})
+
+test('others have a turn after each 10 ms of values that are taken one by one', async () => {
+  let now = 0
+  const seen: (string | number)[] = []
+  for await (const value of eachInSlices([1, 2, 3], { now: () => now })) {
+    now += 5
+    seen.push(value)
+    if (value === 1) setImmediate(() => seen.push('other'))
+  }
+  expect(seen).toEqual([1, 2, 'other', 3])
 })
 
 test('what the work throws is what the promise rejects with', async () => {
