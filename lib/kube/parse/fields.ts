@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Reading fields of raw JSON, with the path of whatever is wrong. Layer: lib/kube. */
-import type { Sliced } from '../../base/async/slices.ts'
+import { atOnce, type Sliced } from '../../base/async/slices.ts'
 import { NetplaneError } from '../../base/errors.ts'
 import { addrBits, isPort } from '../../base/ip.ts'
 import type { Addr, Cidr, Port, Protocol } from '../../base/ip.ts'
@@ -178,22 +178,29 @@ export function each<T>(raw: Raw, key: string, read: (value: unknown) => T): rea
   return values.length === 0 ? NONE : values.map((value, at) => under(key, () => under(at, () => read(value))))
 }
 
+interface Use<T> {
+  readonly read: (value: unknown) => T | undefined
+  readonly refuse: (error: FieldError) => void
+}
+
 /** As {@link each}, but what cannot be used is left out and handed to `refuse`. */
-export function usable<T>(
-  raw: Raw,
-  key: string,
-  use: { readonly read: (value: unknown) => T | undefined; readonly refuse: (error: FieldError) => void },
-): readonly T[] {
+export function usable<T>(raw: Raw, key: string, use: Use<T>): readonly T[] {
+  return atOnce(usableInSlices(raw, key, use))
+}
+
+function* usableInSlices<T>(raw: Raw, key: string, { read, refuse }: Use<T>): Sliced<readonly T[]> {
+  const values = elements(raw, key)
   const result: T[] = []
-  elements(raw, key).forEach((element, at) => {
+  for (let at = 0; at < values.length; at++) {
     try {
-      const value = use.read(element)
+      const value = read(values[at])
       if (value !== undefined) result.push(value)
     } catch (thrown) {
       if (!(thrown instanceof FieldError)) throw thrown
-      use.refuse(thrown.under(`${key}[${at}]`))
+      refuse(thrown.under(`${key}[${at}]`))
     }
-  })
+    yield
+  }
   return result.length === 0 ? NONE : result
 }
 
@@ -204,24 +211,22 @@ export function refuseUnder({ refuse }: Pick<ParseInput, 'refuse'>, path: string
   }
 }
 
-interface AddressUse<T> {
-  readonly read: (value: unknown) => T
-  readonly refuse: (error: FieldError) => void
+/** As {@link usable}, but only for addresses: whatever else is wrong is thrown. */
+export function usableAddresses<T>(raw: Raw, key: string, use: Use<T>): readonly T[] {
+  return atOnce(usableAddressesInSlices(raw, key, use))
 }
 
-/** As {@link usable}, but only for addresses: whatever else is wrong is thrown. */
-export function usableAddresses<T>(raw: Raw, key: string, { read, refuse }: AddressUse<T | undefined>): readonly T[] {
-  return usable(raw, key, {
-    read,
-    refuse: (error) => {
-      if (!error.isAddress) throw error
-      refuse(error)
-    },
-  })
+/** As {@link usableAddresses}, where the reading can be interrupted. */
+export function usableAddressesInSlices<T>(raw: Raw, key: string, { read, refuse }: Use<T>): Sliced<readonly T[]> {
+  const refuseAddress = (error: FieldError): void => {
+    if (!error.isAddress) throw error
+    refuse(error)
+  }
+  return usableInSlices(raw, key, { read, refuse: refuseAddress })
 }
 
 /** The value alone, where a list may be missing; none where its address is bad. */
-export function usableAddress<T>(path: string, value: unknown, { read, refuse }: AddressUse<T>): readonly T[] {
+export function usableAddress<T>(path: string, value: unknown, { read, refuse }: Use<T>): readonly T[] {
   return usableAddresses({ value: [value] }, 'value', {
     read,
     refuse: (error) => {
@@ -231,7 +236,7 @@ export function usableAddress<T>(path: string, value: unknown, { read, refuse }:
 }
 
 /** The same object without those elements of a list that have a bad address. */
-export function withoutBadAddresses(raw: Raw, key: string, { read, refuse }: AddressUse<unknown>): Raw {
+export function withoutBadAddresses(raw: Raw, key: string, { read, refuse }: Use<unknown>): Raw {
   const values = own(raw, key)
   if (!Array.isArray(values)) return raw
   const good = usableAddresses(raw, key, {
@@ -244,7 +249,7 @@ export function withoutBadAddresses(raw: Raw, key: string, { read, refuse }: Add
   return good.length === values.length ? raw : { ...raw, [key]: good }
 }
 
-interface WithAddresses<T> extends AddressUse<unknown> {
+interface WithAddresses<T> extends Use<unknown> {
   readonly whole: (raw: Raw) => T
 }
 

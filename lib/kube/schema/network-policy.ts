@@ -69,7 +69,7 @@ function isInside(part: Cidr, whole: Cidr): boolean {
   return part.bits > whole.bits && cidrContains(whole, part.addr)
 }
 
-const peer = object(
+export const kubernetesPolicyPeer = object(
   {
     podSelector: field('Labels of pods.', labelSelectorShape('')),
     namespaceSelector: field("Labels of their namespaces; the policy's own when it is missing.", labelSelectorShape(NAMESPACE_PREFIX)),
@@ -93,7 +93,7 @@ const peer = object(
   },
 )
 
-const peers = listed('Who it is about; everybody when there is none.', peer, { most: 32 })
+const peers = listed('Who it is about; everybody when there is none.', kubernetesPolicyPeer, { most: 32 })
 const ports = listed('Which ports; all when there is none.', portEntry, { most: 64 })
 const ingressRule = object({ from: peers, ports })
 const egressRule = object({ to: peers, ports })

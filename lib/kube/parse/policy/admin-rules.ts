@@ -64,7 +64,7 @@ export function adminRules(
 ): Sliced<readonly Rule[]> {
   const { direction, form } = of
   const peerKey = direction === 'ingress' ? 'from' : 'to'
-  return rulesIn(spec, direction, (value, at) => {
+  return rulesIn(spec, direction, function* (value, at) {
     const raw = only(asRecord(value), ['name', 'action', peerKey, form.portsKey])
     const rule = { name: text(raw, 'name'), action: actionOf(raw, form) }
     const place = `spec.${direction}[${at}].${peerKey}`
@@ -85,7 +85,7 @@ export function adminRules(
     const ports = joinedNeeds(form.portsOf(raw))
     if (ports.some(isNamed) && sides.some((side) => side.nets !== undefined || side.nodes !== undefined))
       throw new FieldError(form.portsKey, 'must not name a port: nodes and networks have no named ones')
-    return crossed(at, { direction, peers: sides, ports, rule })
+    return yield* crossed(at, { direction, peers: sides, ports, rule })
   })
 }
 

@@ -6,7 +6,7 @@ import { ANYWHERE, DIRECTIONS, ruleOf } from '../../../model/policy.ts'
 import type { Direction, Policy, PortMatch, Rule, Side } from '../../../model/policy.ts'
 import { equals } from '../../../model/selector/selector.ts'
 import type { Selector } from '../../../model/selector/selector.ts'
-import { elements, FieldError, under } from '../fields.ts'
+import { elements, FieldError } from '../fields.ts'
 import type { ParseInput, Raw } from '../fields.ts'
 
 /** Nothing but pods. */
@@ -34,22 +34,24 @@ export function joinedNeeds(needs: readonly PortNeed[]): readonly PortNeed[] {
 }
 
 /** One rule for each peer and each protocol. */
-export function crossed(
+export function* crossed(
   at: number,
   of: {
     readonly direction: Direction
-    readonly peers: readonly Side[]
+    readonly peers: Iterable<Side>
     readonly ports: readonly PortNeed[]
     readonly rule: Partial<Rule>
   },
-): readonly Rule[] {
-  return of.peers.flatMap((peer) =>
-    of.ports.map(({ protocols, ports }) => {
-      const source = of.direction === 'ingress' ? peer : ANYWHERE
-      const destination = of.direction === 'ingress' ? ANYWHERE : peer
-      return ruleOf(at, { ...of.rule, protocols, source, destination: ports === undefined ? destination : { ...destination, ports } })
-    }),
-  )
+): Sliced<readonly Rule[]> {
+  const rules: Rule[] = []
+  for (const peer of of.peers) {
+    const source = of.direction === 'ingress' ? peer : ANYWHERE
+    const destination = of.direction === 'ingress' ? ANYWHERE : peer
+    for (const { protocols, ports } of of.ports)
+      rules.push(ruleOf(at, { ...of.rule, protocols, source, destination: ports === undefined ? destination : { ...destination, ports } }))
+    yield
+  }
+  return rules
 }
 
 /** What is known of a policy whatever else of it can be read. */
@@ -61,11 +63,20 @@ export interface Reading {
   readonly rules: (direction: Direction) => Sliced<readonly Rule[]>
 }
 
-/** Reads the elements of `spec[direction]`: a policy of Kubernetes may have ten thousands. */
-export function* rulesIn(spec: Raw, direction: Direction, read: (value: unknown, at: number) => readonly Rule[]): Sliced<readonly Rule[]> {
+/** What an element of a policy's list comes to. */
+type ReadRule = (value: unknown, at: number) => readonly Rule[] | Sliced<readonly Rule[]>
+
+/** Reads the elements of `spec[direction]`: a policy of Kubernetes may have ten thousands, or one with as many
+ * peers. */
+export function* rulesIn(spec: Raw, direction: Direction, read: ReadRule): Sliced<readonly Rule[]> {
   const rules: (readonly Rule[])[] = []
   for (const [at, value] of elements(spec, direction).entries()) {
-    rules.push(under(`${direction}[${at}]`, () => read(value, at)))
+    try {
+      const some = read(value, at)
+      rules.push('next' in some ? yield* some : some)
+    } catch (thrown) {
+      throw thrown instanceof FieldError ? thrown.under(`${direction}[${at}]`) : thrown
+    }
     yield
   }
   return rules.flat()

@@ -6,9 +6,9 @@ import { isObject } from '../../../base/object.ts'
 import { ANYWHERE, DIRECTIONS } from '../../../model/policy.ts'
 import type { Direction, Policy, PortMatch, Rule, Side } from '../../../model/policy.ts'
 import { ALL, and } from '../../../model/selector/selector.ts'
-import { asCidr, asRecord, each, insideInSlices, own, refuseUnder, under, readWithoutBadAddresses } from '../fields.ts'
+import { asCidr, asRecord, each, insideInSlices, own, refuseUnder, under, usableAddressesInSlices } from '../fields.ts'
 import type { ParseInput, Raw } from '../fields.ts'
-import { kubernetesPolicyRules } from '../../schema/network-policy.ts'
+import { kubernetesPolicyPeer, kubernetesPolicyRules } from '../../schema/network-policy.ts'
 import type { Peer, PortEntry } from '../../schema/network-policy.ts'
 import { ANY_PORT, crossed, inNamespace, isSaid, PODS, policyOf, rulesIn } from './common.ts'
 import type { PortNeed } from './common.ts'
@@ -42,31 +42,30 @@ function directionsOf(spec: Raw): readonly Direction[] {
 }
 
 function rulesOf(spec: Raw, direction: Direction, input: ParseInput): Sliced<readonly Rule[]> {
-  return rulesIn(spec, direction, (value, at) => {
-    const said = asRecord(value)
+  const peerKey = direction === 'ingress' ? 'from' : 'to'
+  return rulesIn(spec, direction, function* (value, at) {
+    const raw = kubernetesPolicyRules[direction].only(asRecord(value))
     // a peer whose addresses cannot be read allows nothing
     const refuse = refuseUnder(input, `spec.${direction}[${at}]`)
-    const { peers, ports, isWhole } = readWithoutBadAddresses(said, direction === 'ingress' ? 'from' : 'to', {
-      read: readBlock,
-      refuse,
-      whole: (raw) => ({ ...readRule(raw, direction), isWhole: raw === said }),
-    })
-    const hasNoneLeft = peers.length === 0 && !isWhole
-    const sides = peers.length === 0 ? [ANYWHERE] : peers.map((peer) => peerOf(peer, input.namespace))
-    return hasNoneLeft ? [] : crossed(at, { direction, peers: sides, ports: portNeeds(ports), rule: {} })
+    const peers = yield* usableAddressesInSlices(raw, peerKey, { read: readPeer, refuse })
+    const ports = kubernetesPolicyRules.ingress.at(raw, 'ports')
+    const hasNoneLeft = peers.length === 0 && isSaid(raw, peerKey)
+    const sides = peers.length === 0 ? [ANYWHERE] : peers.values().map((peer) => peerOf(peer, input.namespace))
+    return hasNoneLeft ? [] : yield* crossed(at, { direction, peers: sides, ports: portNeeds(ports), rule: {} })
   })
 }
 
-function readRule(raw: Raw, direction: Direction): { readonly peers: readonly Peer[]; readonly ports: readonly PortEntry[] } {
-  if (direction === 'egress') {
-    const { to, ports } = kubernetesPolicyRules.egress.read(raw)
-    return { peers: to, ports }
+/** Where an address of it is bad, that is said first: then nothing else of the peer matters. */
+function readPeer(value: unknown): Peer {
+  try {
+    return kubernetesPolicyPeer.read(value)
+  } catch (thrown) {
+    readBlock(value)
+    throw thrown
   }
-  const { from, ports } = kubernetesPolicyRules.ingress.read(raw)
-  return { peers: from, ports }
 }
 
-/** Throws FieldError where an address of the peer cannot be read; what else may be wrong is found later. */
+/** Throws FieldError where an address of the peer cannot be read. */
 function readBlock(peer: unknown): void {
   const block = isObject(peer) ? own(peer, 'ipBlock') : undefined
   if (!isObject(block)) return

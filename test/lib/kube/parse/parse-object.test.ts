@@ -140,14 +140,22 @@ function replaceAt(value: unknown, count: { left: number }, by: unknown): unknow
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, replaceAt(part, count, by)]))
 }
 
+const fifty = <T>(one: (at: number) => T): T[] => Array.from({ length: 50 }, (_, at) => one(at))
+
 test.each([
-  kubernetesPolicy('shop/p', { ingress: Array.from({ length: 50 }, () => ({ ports: [{ port: 80 }] })) }),
-  v3('NetworkPolicy', 'shop/p', { ingress: Array.from({ length: 50 }, () => ({ action: 'Allow' })) }),
-])('others may have a turn after each rule of a policy of $apiVersion', (manifest) => {
+  { what: 'rule of a policy', manifest: kubernetesPolicy('shop/p', { ingress: fifty(() => ({ ports: [{ port: 80 }] })) }) },
+  { what: 'rule of a policy of v3', manifest: v3('NetworkPolicy', 'shop/p', { ingress: fifty(() => ({ action: 'Allow' })) }) },
+  {
+    what: 'peer of a rule',
+    manifest: kubernetesPolicy('shop/p', { ingress: [{ from: fifty((at) => ({ ipBlock: { cidr: `10.0.${at}.0/24` } })) }] }),
+  },
+  { what: 'prefix of a NetworkSet', manifest: v3('NetworkSet', 'shop/s', { nets: fifty((at) => `10.0.${at}.0/24`) }) },
+  { what: 'bad prefix of a NetworkSet', manifest: v3('NetworkSet', 'shop/s', { nets: fifty((at) => `10.0.${at}.0/99`) }) },
+])('others may have a turn after each $what', ({ manifest }) => {
   const identified = identify(manifest)
   if (identified.kind !== 'ours') throw new Error('not ours')
   const work = parseInSlices(manifest, identified.ref)
   let turns = 0
   for (let step = work.next(); step.done !== true; step = work.next()) turns++
-  expect(turns).toBe(50)
+  expect(turns).toBeGreaterThanOrEqual(50)
 })
