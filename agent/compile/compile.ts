@@ -180,7 +180,7 @@ export class Compiler {
     const queue = new Set(owners)
     for (const owner of queue) {
       queue.delete(owner)
-      const { fragment, disturbed } = this.#settle(owner, this.#draft(owner, input))
+      const { fragment, disturbed } = this.#settle(owner, yield* this.#draft(owner, input))
       fragments.set(owner, fragment)
       for (const other of disturbed) queue.add(other)
       yield
@@ -204,12 +204,12 @@ export class Compiler {
     return { fragment: { owner, rows: draft.rows.filter((row) => !isContested(row) || !lost.has(claimKey(row))) }, disturbed }
   }
 
-  #draft(owner: string, input: CompileInput): Draft {
+  *#draft(owner: string, input: CompileInput): Sliced<Draft> {
     const slash = owner.indexOf('/')
     const key = owner.slice(slash + 1)
     switch (owner.slice(0, slash)) {
       case 'Service':
-        return this.#service(key, input)
+        return yield* this.#service(key, input)
       case 'Pod':
         return this.#pod(key, input)
       case 'IPPool': {
@@ -223,7 +223,7 @@ export class Compiler {
     }
   }
 
-  #service(key: string, { snapshot, settings }: CompileInput): Draft {
+  *#service(key: string, { snapshot, settings }: CompileInput): Sliced<Draft> {
     const service = snapshot.services.get(key)
     const slices = key === API_SERVER ? this.#apiSlices(snapshot.slicesOf(key)) : snapshot.slicesOf(key)
     if (service === undefined) {
@@ -247,7 +247,7 @@ export class Compiler {
       // agents may need it
       most: key === API_SERVER ? undefined : serviceQuota(settings.mapSizes),
     }
-    const compiled = compileService(service, slices, context)
+    const compiled = yield* compileService(service, slices, context)
     const isServed = compiled.refused === undefined && context.mode === 'BPF'
     this.#setHealthCheck(key, isServed ? healthCheckOf(service, slices, this.#node) : undefined)
     if (key === API_SERVER) return { rows: [...compiled.rows, ...serverFailsafes(apiEndpoints(slices))], service }

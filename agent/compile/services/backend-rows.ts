@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Lists of backends → the rows that hold them. Layer: agent/compile (pure). */
+import type { Sliced } from '#lib/base/async/slices.ts'
 import { LIVE_CHOSEN, OWN_SLOTS } from '#lib/base/bpf-constants.ts'
 import { ANY_V4, ANY_V6, isV4 } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
@@ -23,16 +24,18 @@ export interface BackendList {
 export type OtherNode = (name: string, v4: boolean) => Addr | undefined
 
 /** Table by table, each sorted by key. */
-export function listRows(lists: readonly BackendList[], otherNode: OtherNode): readonly Row[] {
+export function* listRows(lists: readonly BackendList[], otherNode: OtherNode): Sliced<readonly Row[]> {
   const sorted = [...lists].sort((a, b) => compareText(a.id, b.id))
-  return [
-    ...sorted.flatMap(({ id, targets, own }) => [
-      ...targets.map((target, slot) => backendRow(id, { target, slot, otherNode })),
-      ...own.map((target, index) => backendRow(id, { target, slot: OWN_SLOTS + index, otherNode })),
-    ]),
-    ...sorted.flatMap(liveRows),
-    ...sorted.filter((list) => list.maglev).map(maglevRow),
-  ]
+  const [backends, live, maglev]: [BackendRow[], LiveRow[], MaglevRow[]] = [[], [], []]
+  for (const list of sorted) {
+    const { id, targets, own } = list
+    targets.forEach((target, slot) => backends.push(backendRow(id, { target, slot, otherNode })))
+    own.forEach((target, index) => backends.push(backendRow(id, { target, slot: OWN_SLOTS + index, otherNode })))
+    for (const row of liveRows(list)) live.push(row)
+    if (list.maglev) maglev.push(maglevRow(list))
+    yield
+  }
+  return [...backends, ...live, ...maglev]
 }
 
 function backendRow(list: ListId, of: { readonly target: Target; readonly slot: number; readonly otherNode: OtherNode }): BackendRow {

@@ -12,6 +12,7 @@ import {
   FRONTEND_RANGES,
   FRONTEND_TUNNEL,
 } from '#lib/base/bpf-constants.ts'
+import type { Sliced } from '#lib/base/async/slices.ts'
 import { isAny, isWithin } from '#lib/base/ip.ts'
 import type { Addr, Cidr, Port } from '#lib/base/ip.ts'
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
@@ -54,7 +55,7 @@ export interface ServiceRows {
 /** Rows of all ports, table by table, each sorted by key; none for a service that is not ours to serve, or that
  * would leave others no room. A frontend without a usable endpoint has count 0: connections to it are refused at
  * once. */
-export function compileService(service: Service, slices: readonly EndpointSlice[], context: ServiceContext): ServiceRows {
+export function* compileService(service: Service, slices: readonly EndpointSlice[], context: ServiceContext): Sliced<ServiceRows> {
   if (service.notServed !== undefined) return { rows: [] }
   const frontends = new Map<string, FrontendRow>()
   const lists: BackendList[] = []
@@ -68,9 +69,15 @@ export function compileService(service: Service, slices: readonly EndpointSlice[
       const places = frontendAddresses(named, port, family).filter(({ addr }) => !isWithin(context.excluded, addr))
       if (places.length === 0) continue
       const choices = choicesOf({ service, port, family, slices: slicesOf(port) }, context)
-      const rows = places.map((place) => frontendRow(place, { service, port, choices, context }))
-      // of an address that is listed twice the first kind stays
-      for (const row of rows) if (!frontends.has(claimKey(row))) frontends.set(claimKey(row), row)
+      const rows: FrontendRow[] = []
+      for (const place of places) {
+        const row = frontendRow(place, { service, port, choices, context })
+        rows.push(row)
+        // of an address that is listed twice the first kind stays
+        if (!frontends.has(claimKey(row))) frontends.set(claimKey(row), row)
+        if (context.most !== undefined && frontends.size > context.most.frontends) break
+        yield
+      }
       const used = usedLists(choices, rows)
       lists.push(...used)
       const sources = places.some(({ kind }) => kind === 'restricted') ? sourcesOf(named, family, context.selfAddresses) : []
@@ -88,7 +95,7 @@ export function compileService(service: Service, slices: readonly EndpointSlice[
     }
   }
   const rows = [...frontends.values()].sort(compareFrontends)
-  return { rows: [...rows, ...listRows(lists, context.otherNode), ...ranges, ...addressRows(rows)] }
+  return { rows: [...rows, ...(yield* listRows(lists, context.otherNode)), ...ranges, ...addressRows(rows)] }
 }
 
 interface PortQuery {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The service "web" compiled on node n1, as lines. Layer: test. */
+import { atOnce } from '#lib/base/async/slices.ts'
 import { parseAddr, parsePort } from '#lib/base/ip.ts'
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
 import { compileService } from '#agent/compile/services/compile-service.ts'
@@ -36,5 +37,5 @@ export function compileAs(here: ServiceContext, of: ServiceSpec, ...slices: read
   const web = model(service('web', of))
   const models = slices.map(model).filter((object): object is EndpointSlice => object.kind === 'EndpointSlice')
   if (web.kind !== 'Service') throw new Error('not a service')
-  return showRows(compileService(web, models, here).rows)
+  return showRows(atOnce(compileService(web, models, here)).rows)
 }

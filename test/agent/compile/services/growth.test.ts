@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What making rows of a Service costs grows as its objects do, and not as the square of that. Layer: test. */
 import { expect, test } from 'vitest'
+import { atOnce } from '#lib/base/async/slices.ts'
 import { parsePort } from '#lib/base/ip.ts'
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
 import type { Service } from '#lib/model/service.ts'
@@ -49,7 +50,7 @@ function costOf({ spec = {}, status = {}, ports = numbered(1), endpoints = [{ ad
   ]
   const [service, slice] = manifests.map((manifest) => model(manifest)) as [Service, EndpointSlice]
   const { user, system } = process.threadCpuUsage()
-  compileService(service, [slice], CONTEXT)
+  atOnce(compileService(service, [slice], CONTEXT))
   healthCheckOf(service, [slice], 'n1')
   const after = process.threadCpuUsage()
   return (after.user + after.system - user - system) / 1000
