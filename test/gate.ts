@@ -63,9 +63,12 @@ export function stagesIn(folder: string): readonly Stage[] {
   const file = (options: Options): Again => {
     return (name) => (name === undefined ? undefined : tests({ ...options, only: [name] }))
   }
+  /** A project in one run. Its files are named: vitest's own `--exclude` says nothing to a project that has another. */
+  const without = (options: Options, except: readonly string[]): Part =>
+    tests({ ...options, only: filesOfProject(options.project, except) })
   /** The files of a project as jobs. */
   const filesOf = (options: Options, except: readonly string[] = []): Required<Pick<Stage, 'files' | 'again'>> => {
-    const names = filesOfProject(options.project).filter((name) => !except.includes(name))
+    const names = filesOfProject(options.project, except)
     return { files: { names, waiting: MOSTLY_WAITING, run: (only) => tests({ ...options, only }) }, again: file(options) }
   }
   const inApi = { project: 'api', prefix: inOwnNamespaces }
@@ -86,7 +89,7 @@ export function stagesIn(folder: string): readonly Stage[] {
       name: 'e2e',
       obstacle: needsRoot ?? cgroupObstacle(),
       weight: WAITING,
-      parts: [withKubernetes(tests({ ...e2e, except: [...ALONE_IN_CLUSTER, ...SLOW_FILES] }))],
+      parts: [withKubernetes(without(e2e, [...ALONE_IN_CLUSTER, ...SLOW_FILES]))],
       again: file(e2e),
     },
     { name: 'kernel', obstacle: needsRoot, weight: HALF_BUSY, ...filesOf({ project: 'kernel', prefix: inOwnNamespaces }) },
@@ -104,7 +107,7 @@ export function stagesIn(folder: string): readonly Stage[] {
       weight: BUSY,
       parts: [tests({ project: 'kernel', prefix: withSanitizedAddon, only: ['test/native/'] })],
     },
-    { name: 'unit', weight: BUSY, parts: [tests({ ...unit, except: SLOW_FILES })], again: file(unit) },
+    { name: 'unit', weight: BUSY, parts: [without(unit, SLOW_FILES)], again: file(unit) },
     { name: 'lint', weight: BUSY, parts: [make('lint')] },
     { name: 'oracle', weight: BUSY, parts: [make('test-oracle')] },
     { name: 'fuzz', weight: BUSY, parts: [make('test-fuzz')] },
@@ -140,10 +143,10 @@ function pathOf(name: string): string {
 }
 
 /** As `runner/kinds.ts` has them. */
-function filesOfProject(project: string): readonly string[] {
+function filesOfProject(project: string, except: readonly string[] = []): readonly string[] {
   return readdirSync('test', { recursive: true, encoding: 'utf8' })
     .map((name) => `test/${name}`)
-    .filter((name) => name.endsWith('.test.ts') && kindOf(name).project === project)
+    .filter((name) => name.endsWith('.test.ts') && kindOf(name).project === project && !except.includes(name))
     .sort()
 }
 

@@ -15,7 +15,6 @@ export interface VitestOptions {
   readonly prefix?: readonly string[]
   /** parts of paths; all files when there are none */
   readonly only?: readonly string[]
-  readonly except?: readonly string[]
   /** part of the titles of tests; others are left out */
   readonly title?: string | undefined
   /** aborted when its time is over: then it is ended */
@@ -34,14 +33,13 @@ interface VitestRun {
 }
 
 export async function runVitest(print: Print, options: VitestOptions): Promise<VitestRun> {
-  const { project, folder, prefix = [], only = [], except = [], title, limit } = options
+  const { project, folder, prefix = [], only = [], title, limit } = options
   // so that no run reads another one's
   const report = join(mkdtempSync(join(folder, `${project}-`)), 'report.json')
   const line = [
     ...[...prefix, process.execPath, '--conditions=source', 'node_modules/vitest/vitest.mjs', 'run', '--project', project],
     ...['--reporter=dot', '--reporter=json', `--outputFile.json=${report}`],
     ...(title === undefined ? [] : ['--testNamePattern', title]),
-    ...except.map((file) => `--exclude=${file}`),
     ...only,
   ]
   const ended = await spawned(print, line, limit)
