@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The node's data plane as a whole: is given what is wanted, and brings the kernel there pass by pass.
  * Layer: agent/dataplane. */
+import { inSlices, type Sliced } from '#lib/base/async/slices.ts'
 import { errorText } from '#lib/base/errors.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
 import type { Configuration, DesiredChange, DesiredNode, Fragment } from '#agent/compile/desired.ts'
@@ -231,7 +232,7 @@ export class Dataplane implements Disposable {
     const reading = this.#readTables(loaded)
     // what feeding throws comes first
     reading.catch(() => undefined)
-    this.#feedRows(loaded)
+    await inSlices(this.#feedRows(loaded), this.#options.clock)
     const known = await this.#look(loaded, reading)
     // at once for rows and hooks: no program is to be where its rows are not
     const changed = this.#changedInterfaces
@@ -292,12 +293,18 @@ export class Dataplane implements Disposable {
     this.#follow = true
   }
 
-  #feedRows(loaded: GenerationTables): void {
-    for (const change of this.#queued.splice(0)) {
+  *#feedRows(loaded: GenerationTables): Sliced<void> {
+    for (let [change] = this.#queued; change !== undefined; [change] = this.#queued) {
+      const { complete, fragments, policy } = change
       // first, so that new pods wait for what is announced
-      loaded.policy.queue.enqueue(change.policy, change.complete)
-      for (const fragment of change.fragments) this.#setFragment(loaded, fragment)
-      if (change.complete) loaded.rows.complete(new Set([SELF_OWNER, ...change.fragments.map((fragment) => fragment.owner)]))
+      loaded.policy.queue.enqueue(policy, complete)
+      for (const fragment of fragments) {
+        this.#setFragment(loaded, fragment)
+        yield
+      }
+      if (complete) loaded.rows.complete(new Set([SELF_OWNER, ...fragments.map(({ owner }) => owner)]))
+      // not before: until then not all that was given is in the tables
+      this.#queued = this.#queued.filter((one) => one !== change)
     }
   }
 
