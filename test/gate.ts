@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { isLong } from './cluster/length.ts'
 import { inOwnNamespaces } from '../testkit/base/namespaces.ts'
 import { cgroupObstacle } from '../testkit/kubernetes/cgroups.ts'
 import { withSanitizedAddon } from './native/sanitized.ts'
@@ -147,6 +148,7 @@ function filesOfProject(project: string, except: readonly string[] = []): readon
   return readdirSync('test', { recursive: true, encoding: 'utf8' })
     .map((name) => `test/${name}`)
     .filter((name) => name.endsWith('.test.ts') && kindOf(name).project === project && !except.includes(name))
+    .filter((name) => isLong || !name.startsWith('test/cluster/long/'))
     .sort()
 }
 
