@@ -2,8 +2,6 @@
 /** The task that asks this node's peers whether the tunnel's packets arrive. Layer: agent. */
 import type { Task } from '#lib/base/async/task-group.ts'
 import { systemClock } from '#lib/base/clock.ts'
-import { hasHostEndpoint } from '#lib/model/policy.ts'
-import type { Snapshot } from '#lib/model/snapshot.ts'
 import type { Log } from '#lib/obs/log.ts'
 import type { Config } from '../../config/config.ts'
 import type { ClusterSide } from '../../run/cluster-side.ts'
@@ -21,21 +19,11 @@ export interface WatchTunnelOptions {
   readonly log: Log
 }
 
-/** How probes leave; undefined: none may. Host rules apply to probes, but not to the tunnel's own packets. On a node
- * with a HostEndpoint a denied probe would look like a loss. */
-export function probeWay(
-  { isReady, tunnelWay }: WatchTunnelOptions['dataplane'],
-  { hostEndpoints }: Pick<Snapshot, 'hostEndpoints'>,
-  node: string,
-): WatchTunnelOptions['dataplane']['tunnelWay'] {
-  return isReady && !hasHostEndpoint(hostEndpoints.values(), node) ? tunnelWay : undefined
-}
-
 export function watchTunnel({ node, cluster, dataplane, wire, config, log }: WatchTunnelOptions): Task {
   const { health, http, store } = cluster
   const probe = new TunnelProbe({
     ...{ clock: systemClock, log, health, wire, node },
-    way: () => probeWay(dataplane, store.snapshot, node),
+    way: () => (dataplane.isReady ? dataplane.tunnelWay : undefined),
     nodes: () => store.snapshot.nodes,
     asksToo: (peer) => asksToo(peer, config().proxyHealthPort),
     onAsking: (asks) => {

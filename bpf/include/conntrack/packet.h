@@ -22,6 +22,24 @@ static __noinline bool plays_node(struct __sk_buff *skb, struct scratch *s, cons
 	return is_tunnel_end(&out->dst, out->dport, s->p.proto) || addr_is_own(skb, s, &out->src, &out->dst);
 }
 
+/* Is it one of the packets by which agents learn whether the tunnel's arrive, between this node and another? Like
+ * those it passes whatever rules say, and enters no flow, by which others of its ports would pass. The kernel that gets
+ * it drops it. */
+static __noinline bool is_tunnel_probe(struct __sk_buff *skb, const struct scratch *s)
+{
+	const bool in = s->hook == FROM_HOST;
+	const struct addr_info *own, *peer;
+	__be32 flags;
+
+	if ((!in && s->hook != TO_HOST) || s->p.tunnelled || s->p.fragment || s->p.proto != IPPROTO_UDP ||
+	    s->p.t.dport != cfg.tunnel_port ||
+	    bpf_skb_load_bytes(skb, s->p.l4 + sizeof(struct udphdr), &flags, sizeof(flags)) || flags != VXLAN_PROBE)
+		return false;
+	own = bpf_map_lookup_elem(&np_addrs, in ? &s->p.t.dst : &s->p.t.src);
+	peer = bpf_map_lookup_elem(&np_addrs, in ? &s->p.t.src : &s->p.t.dst);
+	return own && own->kind == ADDR_SELF && peer && peer->kind == ADDR_NODE;
+}
+
 /* Rules that are not tracked, and the source of what they let in. Writes eval, dst, key.lane, judged.by_answer. */
 static __always_inline enum verdict untracked_packet(struct __sk_buff *skb, struct scratch *s)
 {
@@ -148,6 +166,8 @@ static __noinline enum verdict flow_packet(struct __sk_buff *skb, struct scratch
 	struct ct_value *v;
 	enum verdict verdict = VERDICT_NONE;
 
+	if (is_tunnel_probe(skb, s))
+		return VERDICT_PASS;
 	if (cfg.untracked && (s->hook == FROM_HOST || s->hook == TO_HOST) && !s->p.tunnelled)
 		verdict = untracked_packet(skb, s);
 	if (verdict != VERDICT_NONE)

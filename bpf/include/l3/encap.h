@@ -14,6 +14,8 @@ struct vxlan {
 };
 
 #define VXLAN_VNI_VALID bpf_htonl(0x08000000)
+/* What agents send each other instead (agent/watch/tunnel/probe-packet.ts): of no VNI, so that no program takes it. */
+#define VXLAN_PROBE bpf_htonl(0x01000000)
 
 /* What goes between the outer Ethernet header and the inner packet. */
 struct tunnel_v4 {

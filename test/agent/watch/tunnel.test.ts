@@ -9,8 +9,6 @@ import { peersOf } from '#agent/watch/tunnel/peers.ts'
 import { decodeProbe, encodeProbe, KINDS, type Kind, type Probe } from '#agent/watch/tunnel/probe-packet.ts'
 import { hear, lostOf, missesOf, type Heard } from '#agent/watch/tunnel/judge.ts'
 import { TUNNEL_ARRIVES, TunnelProbe, type TunnelWire } from '#agent/watch/tunnel/probe.ts'
-import { probeWay } from '#agent/watch/tunnel/watch-tunnel.ts'
-import { snapshotOf, v3 } from '../../support/build.ts'
 import { FakeClock } from '../../support/fakes/fake-clock.ts'
 import { ListLog } from '../../support/fakes/list-log.ts'
 
@@ -328,12 +326,4 @@ describe('agents on one network', () => {
     await net.pass(60)
     expect([net.said('a'), net.sent - sent, [...net.asking]]).toEqual(['', 0, []])
   })
-})
-
-test('a node sends probes when it is ready, has a tunnel, and has no HostEndpoint', () => {
-  const tunnelWay = { port: PORT, hasChecksums: false }
-  const world = snapshotOf([v3('HostEndpoint', 'h', { node: 'a', interfaceName: 'eth0' })])
-  expect(probeWay({ isReady: true, tunnelWay }, world, 'b')).toBe(tunnelWay)
-  expect(probeWay({ isReady: true, tunnelWay }, world, 'a')).toBeUndefined()
-  expect(probeWay({ isReady: false, tunnelWay }, world, 'b')).toBeUndefined()
 })

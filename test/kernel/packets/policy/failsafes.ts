@@ -117,6 +117,38 @@ function outgoing(f: Family): ReturnType<typeof incoming> {
   }
 }
 
+const TUNNEL = 4789
+/** of the VXLAN header, and of none that the tunnel has */
+const [PROBE, VNI_VALID] = [0x01, 0x08]
+
+/** Between nodes: what agents send to learn whether the tunnel's packets arrive, and what is like it. */
+function probes(f: Family, [from, to]: readonly [string, string]): { readonly own: readonly Asked[]; readonly alike: readonly Asked[] } {
+  const one = (
+    say: string,
+    of: { readonly ends?: readonly [string, string]; readonly port?: number; readonly payload?: Buffer },
+  ): Asked => {
+    const { ends = [from, to], port = TUNNEL, payload = withFlags(PROBE) } = of
+    return { say, packet: udp(at(ends[0], OTHER), at(ends[1], port), { payload }) }
+  }
+  const other = (address: string): string => (address === f.otherNode ? f.stranger : address)
+  return {
+    own: [one('a probe', {})],
+    alike: [
+      one('a probe that is not between nodes', { ends: [other(from), other(to)] }),
+      one('a probe to a pod of this node', { ends: [from, f.pod] }),
+      one('a probe at another port', { port: TUNNEL + 1 }),
+      one('no flag', { payload: withFlags(0) }),
+      one('one flag more', { payload: withFlags(PROBE | 2) }),
+      one('the flag of a VNI, which is not the tunnel’s', { payload: withFlags(VNI_VALID) }),
+      one('half of a header', { payload: withFlags(PROBE).subarray(0, 3) }),
+    ],
+  }
+}
+
+function withFlags(flags: number): Buffer {
+  return Buffer.concat([Buffer.from([flags]), Buffer.alloc(79)])
+}
+
 function steps(through: ProgramName, action: 'pass' | 'drop', asked: readonly Asked[]): readonly Step[] {
   const drop = { action: 'drop', reason: 'DROP_POLICY' } as const
   return asked.map((one) => ({ ...one, through, ...(action === 'drop' ? drop : ({ action, out: 'same' } as const)) }))
@@ -197,6 +229,22 @@ function forFamily(f: Family): PacketCase[] {
         ]),
       ],
     },
+    ...[
+      { rules: 'rules', policies: closed },
+      { rules: 'untracked rules', policies: [cut, rest] },
+    ].map(({ rules, policies }) => {
+      const [comes, leaves] = [probes(f, [f.otherNode, f.node]), probes(f, [f.node, f.otherNode])]
+      return {
+        name: `${f.name}: ${rules} that deny all let probes of the tunnel pass between nodes, in and out, and nothing that is alike`,
+        given: { policies },
+        steps: [
+          ...steps('from_host', 'pass', comes.own),
+          ...steps('from_host', 'drop', comes.alike),
+          ...steps('to_host', 'pass', leaves.own),
+          ...steps('to_host', 'drop', leaves.alike),
+        ],
+      }
+    }),
     {
       name: `${f.name}: where no port is spared, untracked rules let in none`,
       given: { policies: [cut, rest] },
