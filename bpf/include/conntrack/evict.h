@@ -12,6 +12,8 @@
 
 /* Programs renew pressure.full_at no sooner than after this time. */
 #define PRESSURE_NS 100000000ULL
+/* For so long after that the table counts as full, though there may be room. */
+#define FULL_NS 1000000000ULL
 
 /* The next slot of np_recent: the one that was written longest ago, or nearly. Programs take slots by the block. */
 static __always_inline __u32 recent_next(struct scratch *s)
@@ -32,30 +34,10 @@ static __always_inline __u32 recent_next(struct scratch *s)
 	return s->recent_at++ & cfg.recent_mask;
 }
 
-/* The flow at s->key takes a slot that no flow has, where one is known: in any other it would take the place of a flow
- * that is there, which no flow would find again. */
-NP_GLOBAL int recent_note(void)
+static __always_inline bool same_ends(const struct ct_key *a, const struct ct_key *b)
 {
-	struct scratch *s = scratch_take();
-	struct ct_key *recent;
-	__u32 slot;
-
-	if (!s)
-		return 0;
-	slot = (s->recent_free ? s->recent_free : s->recent_dead) - 1;
-	if (s->recent_free)
-		s->recent_free = 0;
-	else
-		s->recent_dead = 0;
-	recent = bpf_map_lookup_elem(&np_recent, &slot);
-	/* none is known, or another CPU has come round to it */
-	if (!recent || bpf_map_lookup_elem(&np_ct, recent)) {
-		slot = recent_next(s);
-		recent = bpf_map_lookup_elem(&np_recent, &slot);
-	}
-	if (recent)
-		*recent = s->key;
-	return 0;
+	return addr_eq(&a->lo, &b->lo) && addr_eq(&a->hi, &b->hi) && a->lo_port == b->lo_port &&
+	       a->hi_port == b->hi_port;
 }
 
 /* Is it the other entry of the translated flow at this key? */
@@ -66,8 +48,7 @@ static __always_inline bool is_pair(const struct ct_value *peer, const struct ct
 	if (!((peer->leg[0].flags | peer->leg[1].flags) & LEG_NAT))
 		return false;
 	ct_key_of(&other, &peer->out, of->proto);
-	return addr_eq(&other.lo, &of->lo) && addr_eq(&other.hi, &of->hi) && other.lo_port == of->lo_port &&
-	       other.hi_port == of->hi_port;
+	return same_ends(&other, of);
 }
 
 /* Takes out the flow `victim` and its other entry. The next flow has its slot of np_recent. Writes eviction. */
@@ -168,11 +149,59 @@ NP_GLOBAL int make_room(__u32 enough)
 	return true;
 }
 
-/* Flows that come close behind each other are all in use: two looks further on tell more. After the last one any flow
- * goes: slots whose flows went by themselves may be all but one of those that were looked at. */
+/* The slot is about to be written over. While flows find no room, its flow goes first if it is one of those that are
+ * evicted first: it would be in no slot, and never make room. Writes eviction. */
+static __noinline void leave_slot(struct scratch *s, const struct ct_key *recent, __u32 slot)
+{
+	const struct pressure *pressure;
+	const struct ct_value *v;
+	__u32 zero = 0;
+
+	pressure = bpf_map_lookup_elem(&np_pressure, &zero);
+	if (!pressure || s->now > pressure->full_at + FULL_NS || same_ends(recent, &s->key))
+		return;
+	s->eviction.victim = *recent;
+	v = bpf_map_lookup_elem(&np_ct, &s->eviction.victim);
+	if (!v || !is_evicted_first(v, s->eviction.victim.proto))
+		return;
+	evict(s, v, slot);
+	s->recent_free = 0;
+}
+
+/* The flow at s->key takes a slot that no flow has, where one is known: in any other it would take the place of a flow
+ * that is there, which no flow would find again. Writes eviction. */
+NP_GLOBAL int recent_note(void)
+{
+	struct scratch *s = scratch_take();
+	struct ct_key *recent;
+	__u32 slot;
+
+	if (!s)
+		return 0;
+	slot = (s->recent_free ? s->recent_free : s->recent_dead) - 1;
+	if (s->recent_free)
+		s->recent_free = 0;
+	else
+		s->recent_dead = 0;
+	recent = bpf_map_lookup_elem(&np_recent, &slot);
+	/* none is known, or another CPU has come round to it */
+	if (!recent || bpf_map_lookup_elem(&np_ct, recent)) {
+		slot = recent_next(s);
+		recent = bpf_map_lookup_elem(&np_recent, &slot);
+		if (recent)
+			leave_slot(s, recent, slot);
+	}
+	if (recent)
+		*recent = s->key;
+	return 0;
+}
+
+/* Flows that come close behind each other are all in use: a look further on tells more. After that any flow goes. Such
+ * a look finds none where all flows of its slots went by themselves: there are three. */
 static __always_inline bool has_room(void)
 {
-	return make_room(EVICT_TRIES) || make_room(EVICT_TRIES) || (!FOR_FLOOR && make_room(1));
+	return make_room(EVICT_TRIES) || make_room(EVICT_TRIES) ||
+	       (!FOR_FLOOR && (make_room(1) || make_room(1) || make_room(1)));
 }
 
 #endif
