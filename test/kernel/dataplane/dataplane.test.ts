@@ -250,6 +250,30 @@ test.each([
   expect([await passes(), unmet(), pinnedRoom(pins)]).toEqual([undefined, [], 3000])
 })
 
+test('between the rows of one owner and of the next others have a turn, when time is over', async () => {
+  await passes()
+  const owners = 20
+  let [turn, isOver] = [0, false]
+  const next = (): void => {
+    turn++
+    if (!isOver) setImmediate(next)
+  }
+  const turns = new Set<number>()
+  const fragments = Array.from({ length: owners }, (_, at) => ({
+    owner: `Node/n${at}`,
+    get rows() {
+      turns.add(turn)
+      clock.advance(1000)
+      return []
+    },
+  }))
+  want(node, { fragments })
+  next()
+  await pass()
+  isOver = true
+  expect(turns.size).toBeGreaterThanOrEqual(owners)
+})
+
 test('policy that filled a map and is taken back leaves nothing to fail', async () => {
   const [set, room] = ['00000000000000aa', 65_536]
   const rows = Array.from({ length: room + 1 }, (_, index) => ({ table: 'rules', key: { set, index }, value: { number: 1 } }) as const)

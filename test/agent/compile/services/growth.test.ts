@@ -36,7 +36,12 @@ interface Of {
 
 const LOCAL = { type: 'LoadBalancer', externalTrafficPolicy: 'Local', healthCheckNodePort: 30_001 }
 
-function costOf({ spec = {}, status = {}, ports = numbered(1), endpoints = [{ addresses: ['10.0.0.1'] }] }: Of): number {
+function objectsOf({
+  spec = {},
+  status = {},
+  ports = numbered(1),
+  endpoints = [{ addresses: ['10.0.0.1'] }],
+}: Of): [Service, EndpointSlice] {
   const named = ports.map(({ name, port, protocol = 'TCP' }) => ({ name, port, protocol }))
   const manifests = [
     {
@@ -48,7 +53,11 @@ function costOf({ spec = {}, status = {}, ports = numbered(1), endpoints = [{ ad
       metadata: { namespace: 'shop', name: 'web-1', labels: { 'kubernetes.io/service-name': 'web' } },
     },
   ]
-  const [service, slice] = manifests.map((manifest) => model(manifest)) as [Service, EndpointSlice]
+  return manifests.map((manifest) => model(manifest)) as [Service, EndpointSlice]
+}
+
+function costOf(of: Of): number {
+  const [service, slice] = objectsOf(of)
   const { user, system } = process.threadCpuUsage()
   atOnce(compileService(service, [slice], CONTEXT))
   healthCheckOf(service, [slice], 'n1')
@@ -103,4 +112,17 @@ test.each(Object.entries(FIELDS))('%s', { timeout: 120_000 }, (_what, { size, of
     if (fourTimes < Math.max(QUICK_MS, MOST_TIMES * once)) return
   }
   expect(tries).toEqual(`less than ${MOST_TIMES} times as much`)
+})
+
+test('a service gives way to others after each frontend and each list of endpoints', () => {
+  const externalIPs = many(20, (at) => `198.18.0.${1 + at}`)
+  const [service, slice] = objectsOf({ ports: numbered(10), spec: { externalIPs } })
+  const work = compileService(service, [slice], CONTEXT)
+  let steps = 0
+  let step = work.next()
+  for (; step.done !== true; step = work.next()) steps++
+  const frontends = step.value.rows.filter(({ table }) => table === 'frontends')
+  const lists = new Set(step.value.rows.flatMap((row) => (row.table === 'backends' ? [row.key.list] : [])))
+  expect([frontends.length, lists.size]).toEqual([210, 10])
+  expect(steps).toBeGreaterThanOrEqual(frontends.length + lists.size)
 })
