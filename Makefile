@@ -225,8 +225,8 @@ faults: all unit-deps $(TRAFFIC) $(SANITIZED_ADDON) kubernetes
 TIMES ?= 10
 seeds: all unit-deps
 	@for try in $$(seq $(TIMES)); do export SEED=$$RANDOM$$RANDOM; \
-	  $(RUN) test/run.ts unit $$(grep -rl fast-check test --include=*.test.ts | grep -vE '^test/(apiserver|kernel)/') && \
-	  $(RUN) test/run.ts kernel $$(grep -rl fast-check test/kernel --include=*.test.ts) || exit 1; done
+	  $(RUN) test/run.ts unit $$(grep -rl fast-check test --include=*.test.ts | grep -vE '^test/(apiserver|kernel|native)/') && \
+	  $(RUN) test/run.ts kernel $$(grep -rl fast-check test/kernel test/native --include=*.test.ts) || exit 1; done
 
 # A large cluster in a real API server: the agent beside kube-proxy, and what nodes cost the server. A quarter of an hour; SCALE=1k: four minutes.
 SCALE ?= 10k
