@@ -4,6 +4,7 @@
  *
  * Of a segment that is no SYN programs do not know which end opened its connection, and ask the rules of both
  * directions. For their first minute they have what the kernel knows of the connections of this node's pods. */
+import { setImmediate } from 'node:timers/promises'
 import { everyMs, type Clock } from '#lib/base/clock.ts'
 import { errorCode } from '#lib/base/errors.ts'
 import type { Addr } from '#lib/base/ip.ts'
@@ -185,7 +186,7 @@ async function write({ map, btf }: OlderTable, openers: ReadonlyMap<string, Open
       map.updateBatch(Buffer.from(keys, 'latin1'), Buffer.from(rows, 'latin1'), count)
       ;[keys, rows, count] = ['', '', 0]
       // others have their turn
-      await new Promise((resolve) => setImmediate(resolve))
+      await setImmediate()
     }
     map.updateBatch(Buffer.from(keys, 'latin1'), Buffer.from(rows, 'latin1'), count)
     return true

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** One map kept equal to what its owners want. Layer: agent/dataplane. */
+import { setImmediate } from 'node:timers/promises'
 import { MapError } from '#lib/base/errors.ts'
 import type { Entry } from '../../maps/byte-rows.ts'
 import { BATCH_ROWS, Pass, inBatches, pack, rowsOfBatch } from './map-writer.ts'
@@ -174,7 +175,7 @@ export class MapTable {
   async #agrees(read: MapRead): Promise<boolean> {
     for (let from = 0; from < read.count; from += SLICE_ROWS) {
       for (const [key, value] of read.entries(from, from + SLICE_ROWS)) if (this.#delta.actual(key) !== value) return false
-      await new Promise((resolve) => setImmediate(resolve))
+      await setImmediate()
     }
     return read.count === this.#delta.known
   }

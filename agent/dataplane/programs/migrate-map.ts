@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What is in an old map, carried into the one that takes its place. Layer: agent/dataplane. */
+import { setImmediate } from 'node:timers/promises'
 import type { BpfMap } from '#native'
 import { btfById, monotonicNs } from '#native'
 import { errorCode } from '#lib/base/errors.ts'
@@ -105,7 +106,7 @@ async function* chunksOf({ dump, key, value }: Source): AsyncGenerator<Chunk> {
     const keys = key.copy(dump.keys.subarray(start * key.fromSize), count)
     const values = value.copy(dump.values.subarray(start * value.fromSize), count)
     yield { keys, values, count }
-    await new Promise((resolve) => setImmediate(resolve))
+    await setImmediate()
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** When to apply: at once after quiet, at intervals in a burst, later after a failure; never twice at a time.
  * Layer: agent/dataplane. */
+import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '#lib/base/clock.ts'
 
 /** In a burst a pass starts no sooner after the last one than that took, so at most half of the time goes into
@@ -70,7 +71,7 @@ export class ApplyLoop {
   /** To the end of this turn of the event loop, or of the pause after the last pass. */
   async #turn(signal: AbortSignal): Promise<void> {
     const pause = this.#earliest - this.#clock.now()
-    if (pause < 1) return new Promise((resolve) => setImmediate(resolve))
+    if (pause < 1) return setImmediate()
     await this.#clock.sleep(pause, signal).catch((thrown: unknown) => {
       if (!signal.aborted) throw thrown
     })

@@ -10,7 +10,7 @@ import { PROTOBUF, readEvent, readList, readObject } from './envelopes.ts'
 import { refusalOf, UnreachableError, UnreadableError } from '../errors.ts'
 import { frames } from './frames.ts'
 import { jsonLines } from './json-lines.ts'
-import { readJsonList } from './json-list.ts'
+import { jsonOf, readJsonList } from './json-list.ts'
 import { ProtobufError, type Message } from './protobuf.ts'
 import type { HttpResponse } from '../connection/transport.ts'
 
@@ -99,14 +99,6 @@ function decoded<T>(request: string, decode: () => T): T {
     return decode()
   } catch (thrown) {
     throw thrown instanceof ProtobufError ? new UnreadableError(`${request}: the answer cannot be read`, thrown) : thrown
-  }
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }
 

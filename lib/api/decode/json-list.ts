@@ -28,29 +28,30 @@ interface Found {
  * is no JSON. */
 export function* readJsonList(bytes: Buffer): Sliced<unknown> {
   const found = yield* findItems(bytes)
-  if (found === undefined) return jsonOf(bytes)
+  if (found === undefined) return jsonOf(bytes.toString())
   const { inside, items } = found
-  const list = jsonOf(Buffer.concat([bytes.subarray(0, inside.start), bytes.subarray(inside.end)]))
+  const list = jsonOf(Buffer.concat([bytes.subarray(0, inside.start), bytes.subarray(inside.end)]).toString())
   return isObject(list) ? { ...list, items: eachOf(bytes, items) } : undefined
 }
 
 function* eachOf(bytes: Buffer, spans: readonly Span[]): Generator {
   for (const { start, end } of spans) {
-    const item = jsonOf(bytes.subarray(start, end))
+    const item = jsonOf(bytes.toString('utf8', start, end))
     if (item === undefined) throw new UnreadableError('an object of the list is no JSON')
     yield item
   }
 }
 
-function jsonOf(bytes: Buffer): unknown {
+/** Undefined: the text is no JSON. */
+export function jsonOf(text: string): unknown {
   try {
-    return JSON.parse(bytes.toString())
+    return JSON.parse(text)
   } catch {
     return undefined
   }
 }
 
-/** Undefined: there are none, or the text is cut off. */
+/** Undefined: there are none. */
 function* findItems(bytes: Buffer): Sliced<Found | undefined> {
   const items: Span[] = []
   let inside: Span | undefined
@@ -89,7 +90,7 @@ function* findItems(bytes: Buffer): Sliced<Found | undefined> {
         open = undefined
     }
   }
-  return depth === 0 && inside !== undefined ? { inside, items } : undefined
+  return inside && { inside, items }
 }
 
 function isItems(bytes: Buffer, name: Span | undefined): boolean {
