@@ -23,17 +23,21 @@ static __noinline bool plays_node(struct __sk_buff *skb, struct scratch *s, cons
 }
 
 /* Is it one of the packets by which agents learn whether the tunnel's arrive, between this node and another? Like
- * those it passes whatever rules say, and enters no flow, by which others of its ports would pass. The kernel that gets
- * it drops it. */
+ * those it passes whatever rules say, and enters no flow, by which others of its ports would pass. Agents send them
+ * whole and without options: they are read the fast way. The tunnel's kernel device drops them. */
 static __noinline bool is_tunnel_probe(struct __sk_buff *skb, const struct scratch *s)
 {
 	const bool in = s->hook == FROM_HOST;
 	const struct addr_info *own, *peer;
-	__be32 flags;
+	struct {
+		struct udphdr udp;
+		__be32 flags;
+	} head;
 
-	if ((!in && s->hook != TO_HOST) || s->p.tunnelled || s->p.fragment || s->p.proto != IPPROTO_UDP ||
-	    s->p.t.dport != cfg.tunnel_port ||
-	    bpf_skb_load_bytes(skb, s->p.l4 + sizeof(struct udphdr), &flags, sizeof(flags)) || flags != VXLAN_PROBE)
+	if ((!in && s->hook != TO_HOST) || s->p.tunnelled || !s->parsed || s->p.proto != IPPROTO_UDP ||
+	    s->p.t.dport != cfg.tunnel_port || addr_is_inner(&s->p.t.dst, s->p.v4) ||
+	    bpf_skb_load_bytes(skb, s->p.l4, &head, sizeof(head)) || head.flags != VXLAN_PROBE ||
+	    bpf_ntohs(head.udp.len) < sizeof(struct udphdr) + sizeof(struct vxlan))
 		return false;
 	own = bpf_map_lookup_elem(&np_addrs, in ? &s->p.t.dst : &s->p.t.src);
 	peer = bpf_map_lookup_elem(&np_addrs, in ? &s->p.t.src : &s->p.t.dst);
@@ -93,9 +97,10 @@ static __always_inline enum verdict flow_new(struct __sk_buff *skb, struct scrat
 	}
 	if (!is_syn && s->p.proto == IPPROTO_UDP && plays_node(skb, s, &s->draft.v))
 		return dropped(DROP_TUNNEL_SOURCE);
-	why = flow_judge(skb, s, &s->draft.v);
+	why = flow_judge(skb, s);
 	if (why)
 		return dropped(why);
+	flow_note(s, &s->draft.v);
 	if (!is_syn && s->alone)
 		return VERDICT_PASS;
 	if (!is_syn && is_unasked(&s->p))
@@ -141,11 +146,16 @@ static __always_inline enum drop flow_goes_on(struct __sk_buff *skb, struct scra
 	if (plays_node(skb, s, v))
 		return DROP_TUNNEL_SOURCE; /* translated answers as well: they stay unseen, so none goes the fast way */
 	if (s->renew && !is_let_be(s, v)) {
-		why = flow_judge(skb, s, v);
-		if (why && !s->by_other && !is_attempt_back(s, &v->leg[s->dir & 1]))
+		/* what the answering end asks by itself says nothing about the flow */
+		const bool apart = is_attempt_back(s, &v->leg[s->dir & 1]);
+
+		why = flow_judge(skb, s);
+		if (why && !s->by_other && !apart)
 			flow_deny(s, v);
 		if (why)
 			return why;
+		if (!apart)
+			flow_note(s, v);
 		if (s->by_other)
 			v->device = skb->ifindex;
 	}

@@ -80,7 +80,9 @@ static __noinline enum drop related_judge(struct __sk_buff *skb, struct scratch 
 	s->p.proto = quoted->proto;
 	s->p.tcp_flags = TCP_ACK; /* of a connection that there is, and no SYN of another */
 	judged_again(skb, s, v);
-	why = flow_judge(skb, s, v);
+	why = flow_judge(skb, s);
+	if (!why)
+		flow_note(s, v);
 	if (why)
 		flow_deny(s, v);
 	s->p.t = was;

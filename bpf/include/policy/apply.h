@@ -254,7 +254,7 @@ static __always_inline void judged_ends(struct __sk_buff *skb, struct scratch *s
 }
 
 /* Reads judged, src, dst; writes eval, the rules in judged. */
-static __always_inline enum drop flow_judge(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
+static __always_inline enum drop flow_judge(struct __sk_buff *skb, struct scratch *s)
 {
 	struct judged *j = &s->judged;
 	enum drop why;
@@ -273,15 +273,19 @@ static __always_inline enum drop flow_judge(struct __sk_buff *skb, struct scratc
 		if (why)
 			return why;
 	}
-	why = flow_judge_turned(s);
-	if (why)
-		return why;
+	return flow_judge_turned(s);
+}
+
+/* What was judged is the flow's verdict. Reads judged. */
+static __always_inline void flow_note(const struct scratch *s, struct ct_value *v)
+{
+	const struct judged *j = &s->judged;
+
 	v->epoch = policy_epoch();
 	v->egress_rule = j->egress_rule;
 	v->ingress_rule = j->ingress_rule;
 	v->staged_egress_rule = j->staged_egress_rule;
 	v->staged_ingress_rule = j->staged_ingress_rule;
-	return DROP_NONE;
 }
 
 #endif

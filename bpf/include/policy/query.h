@@ -22,8 +22,9 @@ static __always_inline enum drop query_ports(struct __sk_buff *skb, struct scrat
 		return DROP_FRAGMENT_UNKNOWN; /* the type is in the first, which was not allowed */
 	if (bpf_skb_load_bytes(skb, s->p.l4, icmp, sizeof(icmp)))
 		return DROP_SHORT;
+	/* an answer's type is the one behind its question's, but for IPv4's echo */
 	if (s->judged.by_answer)
-		icmp[0] = s->p.v4 ? ICMP_ECHO : ICMP6_ECHO;
+		icmp[0] = s->p.v4 && !icmp[0] ? ICMP_ECHO : icmp[0] - 1;
 	q->port = icmp[0] << 8 | icmp[1];
 	q->source_port = 0;
 	return DROP_NONE;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** ICMP whose type and code are no part of a flow's key: a message that is allowed opens nothing for one that is not.
  * Layer: test. */
-import type { Rule, Scope } from '#lib/model/policy.ts'
+import type { Policy, Rule, Scope } from '#lib/model/policy.ts'
 import { icmp, tunnel } from '../../../../testkit/packets/packet.ts'
 import type { PacketCase, ProgramName, Step } from '../../../../testkit/packets/case.ts'
 import { HOST } from '../../../../testkit/packets/policy.ts'
@@ -132,4 +132,36 @@ function unasked(f: Family): PacketCase[] {
   })
 }
 
-export const cases: readonly PacketCase[] = families.flatMap((f) => [...waysOf(f).flatMap((way) => onWay(f, way)), ...unasked(f)])
+/** When rules change they are asked of an answer as of what it answers. */
+function afterChange(f: Family): PacketCase[] {
+  const n = numbers(f)
+  const questions = [
+    ['an echo', n.echo, n.reply, 0x0101_0001],
+    [f.v4 ? 'a timestamp' : 'node information', f.v4 ? 13 : 139, f.v4 ? 14 : 140, 0],
+  ] as const
+  const rules = (type: number): readonly Policy[] => [
+    policy('in', { of: 'pod', ingress: [{ icmp: { type, code: undefined }, action: 'deny' }, {}] }),
+  ]
+  return questions.flatMap(([say, asked, reply, word]) =>
+    questions.map(([denies, denied]): PacketCase => ({
+      name: `${f.name}: when rules come to deny ${denies}, the answer to ${say} ${denied === asked ? 'is denied' : 'passes'}`,
+      given: { policies: [policy('in', { of: 'pod', ingress: [{}] })] },
+      steps: [
+        { say: 'question', through: 'from_workload', packet: icmp(f.secondPod, f.pod, { type: asked, word }), action: 'redirect' },
+        {
+          say: 'answer',
+          through: 'from_workload',
+          packet: icmp(f.pod, f.secondPod, { type: reply, word }),
+          policies: rules(denied),
+          ...(denied === asked ? DENIED : { action: 'redirect' }),
+        },
+      ],
+    })),
+  )
+}
+
+export const cases: readonly PacketCase[] = families.flatMap((f) => [
+  ...waysOf(f).flatMap((way) => onWay(f, way)),
+  ...unasked(f),
+  ...afterChange(f),
+])

@@ -5,7 +5,7 @@ import { FAILSAFE_PORTS } from '#lib/base/bpf-constants.ts'
 import { parseAddr, parsePort } from '#lib/base/ip.ts'
 import type { FailsafePort, Failsafes } from '#lib/model/failsafe.ts'
 import type { Policy } from '#lib/model/policy.ts'
-import { tcp, udp } from '../../../../testkit/packets/packet.ts'
+import { tcp, udp, type UdpOptions } from '../../../../testkit/packets/packet.ts'
 import { HOST, UNDERLAY } from '../../../../testkit/packets/policy.ts'
 import { sctp } from '../asks-back.ts'
 import type { PacketCase, ProgramName, Step } from '../../../../testkit/packets/case.ts'
@@ -121,26 +121,35 @@ const TUNNEL = 4789
 /** of the VXLAN header, and of none that the tunnel has */
 const [PROBE, VNI_VALID] = [0x01, 0x08]
 
+interface Alike extends UdpOptions {
+  readonly ends?: readonly [string, string]
+  readonly port?: number
+}
+
 /** Between nodes: what agents send to learn whether the tunnel's packets arrive, and what is like it. */
 function probes(f: Family, [from, to]: readonly [string, string]): { readonly own: readonly Asked[]; readonly alike: readonly Asked[] } {
-  const one = (
-    say: string,
-    of: { readonly ends?: readonly [string, string]; readonly port?: number; readonly payload?: Buffer },
-  ): Asked => {
-    const { ends = [from, to], port = TUNNEL, payload = withFlags(PROBE) } = of
-    return { say, packet: udp(at(ends[0], OTHER), at(ends[1], port), { payload }) }
+  const one = (say: string, of: Alike): Asked => {
+    const { ends = [from, to], port = TUNNEL, ...more } = of
+    return { say, packet: udp(at(ends[0], OTHER), at(ends[1], port), { payload: withFlags(PROBE), ...more }) }
   }
+  const padded = Buffer.concat([udp(at(from, OTHER), at(to, TUNNEL), {}), withFlags(PROBE)])
   const other = (address: string): string => (address === f.otherNode ? f.stranger : address)
   return {
     own: [one('a probe', {})],
     alike: [
       one('a probe that is not between nodes', { ends: [other(from), other(to)] }),
       one('a probe to a pod of this node', { ends: [from, f.pod] }),
+      one('a probe to loopback', { ends: [from, f.loopback] }),
       one('a probe at another port', { port: TUNNEL + 1 }),
       one('no flag', { payload: withFlags(0) }),
       one('one flag more', { payload: withFlags(PROBE | 2) }),
       one('the flag of a VNI, which is not the tunnel’s', { payload: withFlags(VNI_VALID) }),
       one('half of a header', { payload: withFlags(PROBE).subarray(0, 3) }),
+      { say: 'a flag behind the end of the datagram', packet: padded },
+      one('a first fragment', { fragment: { offset: 0, more: true }, id: 7 }),
+      f.v4
+        ? one('a source route', { options: Buffer.from([131, 7, 4, 192, 168, 50, 100, 0]) })
+        : one('extension headers', { extensions: 2 }),
     ],
   }
 }

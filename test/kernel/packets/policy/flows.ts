@@ -99,6 +99,16 @@ function changes(f: Family): PacketCase[] {
       ],
     },
     {
+      name: `${f.name}: a server that may connect by the ports it answered on opens nothing for a client that no longer may`,
+      given: { policies: opens(80) },
+      steps: [
+        ...connected,
+        { ...ask, say: 'closed', packet: ack, ...DENIED, policies: opens(81) },
+        { ...answer, say: 'SYN', packet: tcp(s, c, { flags: 'S' }) },
+        { ...ask, say: 'closed still', packet: ack, ...DENIED },
+      ],
+    },
+    {
       name: `${f.name}: without a change, a closer look comes with age`,
       given: { policies: opens(80) },
       steps: [
