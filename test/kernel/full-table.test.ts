@@ -9,9 +9,9 @@ import { catalogue } from '#agent/maps/catalogue.ts'
 import { flowKey } from '#agent/maps/flow-key.ts'
 import type { CtKey, CtValue } from '#agent/maps/shapes.ts'
 import { loadObject, program, sharedMaps, TestMap, type Loaded } from '../../testkit/packets/objects.ts'
-import { tcp, udp } from '../../testkit/packets/packet.ts'
+import { tcp, tunnel, udp } from '../../testkit/packets/packet.ts'
 import { setUpNamespace, testCfg } from '../../testkit/packets/runner.ts'
-import { at, families, type Family } from '../../testkit/packets/cluster.ts'
+import { at, families, NODE_PORT, VNI, type Family } from '../../testkit/packets/cluster.ts'
 import { fill, openMaps, type Maps } from '../../testkit/packets/case-maps.ts'
 import { Random } from '../../soak/random.ts'
 import { PROTO, STATE } from '../support/flow-entries.ts'
@@ -28,6 +28,7 @@ let loaded: Loaded
 let maps: Maps
 let table: TestMap<CtKey, CtValue>
 let fromPod: BpfProgram
+let fromHost: BpfProgram
 
 beforeAll(async () => {
   setUpNamespace()
@@ -39,6 +40,7 @@ beforeAll(async () => {
   maps = openMaps(loaded)
   table = new TestMap(loaded, catalogue.np_ct)
   fromPod = program(loaded, 'from_workload')
+  fromHost = program(loaded, 'from_host')
 })
 afterAll(() => {
   for (const map of sharedMaps(loaded.object).values()) map.close()
@@ -74,6 +76,12 @@ function oneWayKey(f: Family, number: number): CtKey {
   const { port, server } = oneWayEnds(f, number)
   const tuple = { src: parseAddr(f.secondPod), dst: parseAddr(server), sport: port, dport: DNS }
   return flowKey(tuple, { proto: PROTO.udp, lane: 0 })[0]
+}
+
+/** What another node has got for a pod of this one, which is to answer by itself (DSR). The packet for the pod. */
+function fromNode(f: Family, node: string, inner: Uint8Array): Buffer {
+  const { dataOut } = fromHost.testRun({ data: tunnel(node, f.node, { inner, vni: VNI, sport: 50_000, origin: at(node, NODE_PORT) }) })
+  return Buffer.from(dataOut)
 }
 
 /** Each entry has been idle for so long. */
@@ -175,6 +183,45 @@ describe.each(families)('$name', (f) => {
       oneWay(f, number)
       expect(table.get(key)).toBeDefined()
     }
+  })
+
+  test('a connection to a service has both of its entries, also where a key of its former life is among the oldest', () => {
+    const client = at(f.secondPod, 50_000)
+    const pressure = new TestMap(loaded, catalogue.np_pressure)
+    const entries = () => table.now().filter(([{ lo_port, hi_port }]) => [lo_port, hi_port].includes(50_000))
+    for (let later = ROOM / 2 - 8; later < ROOM / 2 + 4; later++) {
+      table.empty()
+      pressure.set(0, { full_at: 0, blocks: 0 })
+      for (let number = 0; number < 2 * ROOM; number++) oneWay(f, number)
+      send(tcp(client, at(f.vip, 80), { flags: 'S' }))
+      for (let number = 0; number < later; number++) oneWay(f, 3 * ROOM + number)
+      // others have the room that it leaves
+      for (const [number, [key, value]] of entries().entries()) {
+        table.delete(key)
+        table.set({ ...key, lo_port: 60_000 + number, hi_port: 9 }, value)
+      }
+      expect(send(tcp(client, at(f.vip, 80), { flags: 'S' }))).not.toBe(DROP)
+      expect(entries()).toHaveLength(2)
+    }
+    pressure.map.close()
+  })
+
+  test('connections that two nodes send from one client’s port, and that end here, are both open and outlive a flood', () => {
+    const [client, backend] = [at(f.directClient, 40_000), at(f.pod, 8080)]
+    const nodes = [f.otherNode, f.thirdNode].map((node) => {
+      const sent = fromNode(f, node, tcp(client, backend, { flags: 'S' }))
+      const from = at(f.directClient, sent.readUInt16BE(f.v4 ? 34 : 54))
+      expect(send(tcp(backend, from, { flags: 'SA', ack: 1001 }))).not.toBe(DROP)
+      fromNode(f, node, tcp(client, backend, { flags: 'A', seq: 1001, ack: 1001 }))
+      return from
+    })
+    expect(nodes[0]).toBe(client)
+    expect(nodes[1]).not.toBe(client)
+    // the second one's are of what comes and of what the backend sees
+    const open = (): number => table.now().filter(([, { state }]) => state & STATE.open).length
+    expect(open()).toBe(3)
+    for (let number = 0; number < 3 * ROOM; number++) oneWay(f, number)
+    expect(open()).toBe(3)
   })
 
   test('what has ended makes room before what is idle', () => {

@@ -15,8 +15,12 @@ static __noinline enum verdict prepare_plain(struct __sk_buff *skb, struct scrat
 {
 	struct ct_value *v = &s->draft.v;
 	struct ct_leg *leg = &v->leg[s->dir & 1], *back = &v->leg[opposite(s->dir)];
-	bool to_itself;
+	const bool to_itself = s->p.tunnelled && addr_eq(&s->p.t.src, &s->p.t.dst);
 
+	/* Each entry of a translated flow is found from the other by what packets leave as. With the origin's address
+	 * neither would be, so answers go back through the tunnel. */
+	if (s->key.lane || to_itself)
+		s->p.origin = 0;
 	if (s->p.tunnelled) {
 		if (s->dst.kind != ADDR_LOCAL_POD && s->dst.kind != ADDR_SELF)
 			return dropped(DROP_NO_ROUTE);
@@ -27,7 +31,6 @@ static __noinline enum verdict prepare_plain(struct __sk_buff *skb, struct scrat
 	}
 	way_by_info(skb, s, v, leg, &s->p.t.dst);
 	count_slot(DROP_MAX + (s->p.tunnelled ? COUNT_TUNNEL_TAKEN : COUNT_FLOW_NEW));
-	to_itself = s->p.tunnelled && addr_eq(&s->p.t.src, &s->p.t.dst);
 	if (s->key.lane || to_itself) {
 		/* Another flow has these addresses and ports: to its destination this one comes from another port.
 		 * Or a backend has reached itself by another node: it would take nothing from its own address, so

@@ -125,6 +125,8 @@ NP_GLOBAL int make_room(__u32 enough)
 			s->recent_dead = slot + 1;
 			continue;
 		}
+		if (same_ends(&e->victim, &s->key))
+			continue; /* the room is for its other entry */
 		if (is_evicted_first(v, e->victim.proto)) {
 			evict(s, v, slot);
 			return true;

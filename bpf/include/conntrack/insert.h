@@ -151,11 +151,6 @@ NP_GLOBAL __u32 peer_make(void)
 		peer->leg[opposite(dir)].flags |= LEG_BY_TUNNEL;
 		peer->via = s->tunnel_from;
 		peer->leg[dir & 1].flags |= LEG_ENCAP;
-		if (s->p.origin) {
-			peer->leg[dir & 1].flags &= ~LEG_ENCAP;
-			peer->out.src = s->origin.addr;
-			peer->out.sport = s->origin.port;
-		}
 	}
 	peer->leg[0].wscale = WSCALE_UNKNOWN;
 	peer->leg[1].wscale = WSCALE_UNKNOWN;
