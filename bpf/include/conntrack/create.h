@@ -143,7 +143,8 @@ static __noinline bool goes_round(const struct scratch *s)
 	if (!from || from->kind != ADDR_NODE)
 		return addr_eq(&s->p.t.src, &out->dst);
 	addr_any(&any, s->p.v4);
-	return frontend_at(s->dst.kind == ADDR_NODE ? &any : &out->dst, out->dport, s->p.proto);
+	return (s->dst.kind == ADDR_NODE && frontend_at(&any, out->dport, s->p.proto)) ||
+	       frontend_at(&out->dst, out->dport, s->p.proto);
 }
 
 /* Where the backend is: in the tunnel when it is on another node and the client is outside, so that the answer

@@ -218,6 +218,7 @@ function nodePortRound(f: Family): PacketCase[] {
     ["a node's, to another node port of that node", at(f.otherNode, NAT_PORT), other],
     ["a node's, to a node port of a third node", third, other],
     ["a node's, to an address of a service", third, at(f.bareVip, 80)],
+    ["a node's, to an address of a service that is a node's own", third, at(f.otherNode, 8442)],
     ["another cluster's node, back to it", at(f.stranger, NAT_PORT), at(f.stranger, 31_000)],
   ]
   const once: readonly (readonly [string, string, string])[] = [
@@ -232,7 +233,7 @@ function nodePortRound(f: Family): PacketCase[] {
     const colon = to.lastIndexOf(':')
     return {
       backends: [{ addr: to.slice(0, colon).replace(/[[\]]/g, ''), port: Number(to.slice(colon + 1)) }],
-      frontends: [at(f.bareVip, 80)],
+      frontends: [at(f.bareVip, 80), at(f.otherNode, 8442)],
     }
   }
   const packet = (from: string) => tcp(from, at(f.node, NODE_PORT), { flags: 'S' })
