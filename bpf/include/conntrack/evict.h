@@ -125,8 +125,9 @@ NP_GLOBAL int make_room(__u32 enough)
 			s->recent_dead = slot + 1;
 			continue;
 		}
+		/* an old key of the very flow, whose second entry the room is for */
 		if (same_ends(&e->victim, &s->key))
-			continue; /* the room is for its other entry */
+			continue;
 		if (is_evicted_first(v, e->victim.proto)) {
 			evict(s, v, slot);
 			return true;

@@ -146,15 +146,14 @@ static __always_inline enum drop flow_goes_on(struct __sk_buff *skb, struct scra
 	if (plays_node(skb, s, v))
 		return DROP_TUNNEL_SOURCE; /* translated answers as well: they stay unseen, so none goes the fast way */
 	if (s->renew && !is_let_be(s, v)) {
-		/* what the answering end asks by itself says nothing about the flow */
-		const bool apart = is_attempt_back(s, &v->leg[s->dir & 1]);
-
+		/* what the answering end asks by itself says nothing about the flow; verifiers that look at each path
+		 * would look at the rules' twice if that were known before */
 		why = flow_judge(skb, s);
-		if (why && !s->by_other && !apart)
+		if (why && !s->by_other && !is_attempt_back(s, &v->leg[s->dir & 1]))
 			flow_deny(s, v);
 		if (why)
 			return why;
-		if (!apart)
+		if (!is_attempt_back(s, &v->leg[s->dir & 1]))
 			flow_note(s, v);
 		if (s->by_other)
 			v->device = skb->ifindex;
