@@ -91,7 +91,7 @@ export const FAULTS: readonly Fault[] = [
     file: 'agent/dataplane/maps/write-order.ts',
     from: 'if (waiting.size + open.size === 0) return undefined',
     to: 'if (waiting.size + open.size >= 0) return undefined',
-    stage: 'kernel',
-    test: 'test/kernel/dataplane/dataplane.test.ts',
+    stage: 'unit',
+    test: 'test/agent/dataplane/maps/write-order.test.ts',
   },
 ]

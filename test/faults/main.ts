@@ -15,7 +15,9 @@ const BUILT = ['all', 'unit-deps', 'build/sanitized/netplane_native.node', 'benc
 
 function runStage(copy: string, { stage, test }: Fault): { readonly status: number | null; readonly output: string } {
   const words = ['--conditions=source', 'test/run.ts', stage, ...(test === undefined ? [] : [test])]
-  const { status, stdout, stderr } = spawnSync(process.execPath, words, { cwd: copy, encoding: 'utf8', maxBuffer: 1 << 30 })
+  // the copy lies elsewhere
+  const env = { ...process.env, KERNELS: process.env['KERNELS'] ?? join(packageRoot(), '../shared/kernels') }
+  const { status, stdout, stderr } = spawnSync(process.execPath, words, { cwd: copy, env, encoding: 'utf8', maxBuffer: 1 << 30 })
   return { status, output: stdout + stderr }
 }
 
