@@ -64,9 +64,10 @@ function isBetter(one: Stated, other: Stated): number {
   return quality(one.said) - quality(other.said)
 }
 
-/** Ready before serving, before what serves until it ends. */
+/** Ready before serving, before what serves until it ends. Where a service has endpoints count as ready in any case
+ * (`publishNotReadyAddresses`), one that stays before one that ends. */
 function quality({ ready, serving, terminating }: EndpointState): number {
-  if (ready) return 3
+  if (ready) return 3 + (terminating ? 0 : 2) + (serving ? 1 : 0)
   if (!serving) return 0
   return terminating ? 1 : 2
 }

@@ -100,6 +100,18 @@ describe('an address of two pods', () => {
     expect(choose([[here(1, earlier)], [here(1, later)]], { versions: ['9', '10'] })).toBe(wanted)
   })
 
+  test.each<[string, object, object]>([
+    ['stays', { terminating: true }, { serving: false }],
+    ['serves', { serving: false }, { serving: true }],
+  ])('is that of the pod which %s, where the service has all count as ready', (_, later, earlier) => {
+    const [there1, here1] = [
+      here(1, { ...dying, node: 'n2', ready: true, serving: true, ...later }),
+      here(1, { ...living, ready: true, ...earlier }),
+    ]
+    expect(choose([[there1], [here1]], { versions: ['10', '9'], publish: true })).toBe('1 | 1 | 1')
+    expect(choose([[here1], [there1]], { versions: ['9', '10'], publish: true })).toBe('1 | 1 | 1')
+  })
+
   test('is first asked about pod by pod: what a later slice says of the same pod goes before what an earlier one said', () => {
     const slices = [[here(1, living)], [here(1, { ...dying, ...leaving })], [here(1, { ...living, ...gone })]]
     const orders = [
