@@ -4,7 +4,7 @@
  * What one object contributes is a function of the snapshot alone. The compiler only remembers which owner holds a
  * contested key, and its last output about the node. So the work of a change is in proportion to the change. */
 import { FRONTEND_EXTERNAL, RANGE_INSIDE } from '#lib/base/bpf-constants.ts'
-import { formatAddr } from '#lib/base/ip.ts'
+import { formatAddr, type Addr } from '#lib/base/ip.ts'
 import { sortedEntries } from '#lib/base/order.ts'
 import type { Rejected } from '#lib/base/result.ts'
 import type { Sliced } from '#lib/base/async/slices.ts'
@@ -191,7 +191,8 @@ export class Compiler {
   #settle(owner: string, draft: Draft): { readonly fragment: Fragment; readonly disturbed: ReadonlySet<string> } {
     const contested = draft.rows.filter(isContested)
     const since = draft.service?.created
-    const claims = contested.map((row) => ({ key: claimKey(row), rank: rankOf(owner, row, draft.service), since }))
+    const given = new Set(draft.service?.loadBalancerIPs)
+    const claims = contested.map((row) => ({ key: claimKey(row), rank: rankOf(owner, row, given), since }))
     const { lost, disturbed } = this.#claims.set(owner, [...claims, ...(draft.kept ?? [])])
     const toPods = draft.lost ?? []
     const { refused } = draft
@@ -293,7 +294,7 @@ export class Compiler {
 }
 
 /** The cluster address of default/kubernetes ranks before every claim that keeps an address free. */
-function rankOf(owner: string, row: ContestedRow, service: Service | undefined): number {
+function rankOf(owner: string, row: ContestedRow, given: ReadonlySet<Addr>): number {
   const isWay = owner === `Service/${API_SERVER}` && row.table === 'frontends' && (row.value.flags & FRONTEND_EXTERNAL) === 0
-  return isWay ? API_SERVER_RANK : claimRank(row, service?.loadBalancerIPs)
+  return isWay ? API_SERVER_RANK : claimRank(row, given)
 }

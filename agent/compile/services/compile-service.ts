@@ -13,7 +13,7 @@ import {
   FRONTEND_TUNNEL,
 } from '#lib/base/bpf-constants.ts'
 import type { Sliced } from '#lib/base/async/slices.ts'
-import { isAny, isWithin } from '#lib/base/ip.ts'
+import { ANY_V4, ANY_V6, isAny, isWithin } from '#lib/base/ip.ts'
 import type { Addr, Cidr, Port } from '#lib/base/ip.ts'
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
 import type { DataplaneMode } from '#lib/model/node.ts'
@@ -64,9 +64,12 @@ export function* compileService(service: Service, slices: readonly EndpointSlice
   const slicesOf = slicesByPort(slices)
   for (const family of service.families) {
     // once, and not for each port
-    const named = inFamily(context.externalIPs === false ? { ...service, externalIPs: [] } : service, family)
+    const isServed = (addr: Addr): boolean => !isWithin(context.excluded, addr)
+    const named = inFamily(context.externalIPs === false ? { ...service, externalIPs: [] } : service, family, isServed)
+    const hasNodePorts = isServed(family === 'IPv4' ? ANY_V4 : ANY_V6)
     for (const port of service.ports) {
-      const places = frontendAddresses(named, port, family).filter(({ addr }) => !isWithin(context.excluded, addr))
+      yield
+      const places = frontendAddresses(named, hasNodePorts ? port : { ...port, nodePort: undefined }, family)
       if (places.length === 0) continue
       const choices = choicesOf({ service, port, family, slices: slicesOf(port) }, context)
       const rows: FrontendRow[] = []

@@ -25,15 +25,17 @@ export function frontendAddresses(service: Service, port: ServicePort, family: F
   return places
 }
 
-/** The same without addresses and ranges of the other family. */
-export function inFamily(service: Service, family: Family): Service {
+/** The same without addresses and ranges of the other family, and without those that are not served. Each is there
+ * once. */
+export function inFamily(service: Service, family: Family, isServed: (addr: Addr) => boolean): Service {
   const isOurs = (addr: Addr): boolean => isV4(addr) === (family === 'IPv4')
+  const ours = (addrs: readonly Addr[]): readonly Addr[] => [...new Set(addrs)].filter((addr) => isOurs(addr) && isServed(addr))
   const { clusterIPs, externalIPs, loadBalancerIPs, loadBalancerSourceRanges: ranges } = service
   return {
     ...service,
-    clusterIPs: clusterIPs.filter(isOurs),
-    externalIPs: externalIPs.filter(isOurs),
-    loadBalancerIPs: loadBalancerIPs.filter(isOurs),
+    clusterIPs: ours(clusterIPs),
+    externalIPs: ours(externalIPs),
+    loadBalancerIPs: ours(loadBalancerIPs),
     loadBalancerSourceRanges: isRestricted(service, family === 'IPv4') ? ranges?.filter(({ addr }) => isOurs(addr)) : undefined,
   }
 }

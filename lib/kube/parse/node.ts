@@ -63,7 +63,8 @@ export function nodeAddresses(status: Raw, input: Pick<ParseInput, 'refuse'>): r
   })
   const ofType = (wanted: string): Addr[] => typed.flatMap(({ type, addr }) => (type === wanted ? [addr] : []))
   const internal = ofType('InternalIP')
-  const external = ofType('ExternalIP').filter((addr) => !internal.some((one) => isV4(one) === isV4(addr)))
+  const families = new Set(internal.map(isV4))
+  const external = ofType('ExternalIP').filter((addr) => !families.has(isV4(addr)))
   return typed.length === 0 ? NONE : [...internal, ...external]
 }
 

@@ -96,7 +96,7 @@ export function isTrueOf(question: Question, thing: Described): boolean {
     case 'nodes':
       return thing.kind === 'node' && selects(question.selector, thing.labels)
     case 'port':
-      return thing.ports.some((own) => isPort(own, question)) && selects(question.selector, thing.labels)
+      return hasPort(thing.ports, question) && selects(question.selector, thing.labels)
     default:
       return false
   }
@@ -106,10 +106,22 @@ export function isTrueOf(question: Question, thing: Described): boolean {
 export function truthOf(question: Question): (thing: Described) => boolean {
   if (!('selector' in question)) return () => false
   const isFound = matcherOf(question.selector)
-  if (question.kind === 'port') return ({ ports, labels }) => ports.some((own) => isPort(own, question)) && isFound(labels)
+  if (question.kind === 'port') return ({ ports, labels }) => hasPort(ports, question) && isFound(labels)
   return ({ kind, labels }) => (kind === 'node') === (question.kind === 'nodes') && isFound(labels)
 }
 
-function isPort(own: NamedPort, { name, protocol, port }: { readonly name: string } & ServicePort): boolean {
-  return own.name === name && own.protocol === protocol && own.port === port
+function hasPort(ports: readonly NamedPort[], { name, protocol, port }: { readonly name: string } & ServicePort): boolean {
+  return portsOfName(ports, name).some((own) => own.protocol === protocol && own.port === port)
+}
+
+/** Of so many ports one is found as fast without an index. */
+const FEW_PORTS = 16
+const indexes = new WeakMap<readonly NamedPort[], ReadonlyMap<string, readonly NamedPort[]>>()
+
+/** Those of one endpoint that have the name. A policy may ask for as many names as a pod has ports. */
+export function portsOfName(ports: readonly NamedPort[], name: string): readonly NamedPort[] {
+  if (ports.length <= FEW_PORTS) return ports.filter((port) => port.name === name)
+  const known = indexes.get(ports) ?? Map.groupBy(ports, (port) => port.name)
+  indexes.set(ports, known)
+  return known.get(name) ?? []
 }

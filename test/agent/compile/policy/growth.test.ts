@@ -105,6 +105,20 @@ test('a rule of many peers and many ports fills many blocks, of which each costs
   expectNoSquare('blocks', { size: 4000, costAt: (size) => compileCostOf(PEERS_AND_PORTS.of(size)), mostTimes: 6 })
 })
 
+test('a policy may name as many ports as one pod has', { timeout: 120_000 }, () => {
+  const names = (size: number): string[] => Array.from({ length: size }, (_, at) => `p${at}`)
+  const costAt = (size: number): number => {
+    const ports = names(size).map((name, at) => ({ name, port: 1 + at }))
+    const { store } = storeOf([
+      ...WORLD,
+      model(pod('shop/many', { ...ON, ips: ['10.0.0.9'], ports })),
+      model(kubernetesPolicy('shop/p', { egress: [{ to: [{ podSelector: {} }], ports: names(size).map((port) => ({ port })) }] })),
+    ])
+    return cpuMs(() => atOnce(new PolicyPipeline('n1').all(store.snapshot)))
+  }
+  expectNoSquare('names of ports', { size: 4000, costAt, mostTimes: 6 })
+})
+
 interface Growing {
   readonly size: number
   /** ms */

@@ -2,7 +2,7 @@
 /** What making rows of a Service costs grows as its objects do, and not as the square of that. Layer: test. */
 import { expect, test } from 'vitest'
 import { atOnce } from '#lib/base/async/slices.ts'
-import { parsePort } from '#lib/base/ip.ts'
+import { parseCidr, parsePort } from '#lib/base/ip.ts'
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
 import type { Service } from '#lib/model/service.ts'
 import { compileService } from '#agent/compile/services/compile-service.ts'
@@ -19,7 +19,7 @@ const CONTEXT: ServiceContext = {
   mode: 'Standard',
   tunnelPort: parsePort(4789),
   selection: 'Random',
-  excluded: [],
+  excluded: [parseCidr('100.64.0.0/10')],
   most: undefined,
 }
 
@@ -80,6 +80,14 @@ const FIELDS: Readonly<Record<string, { readonly size: number; readonly of: (siz
   'ports, and addresses of the other family': {
     size: 2000,
     of: (size) => ({ ports: numbered(size), spec: { externalIPs: many(size, v6) } }),
+  },
+  'ports, and one address many times': {
+    size: 2000,
+    of: (size) => ({ ports: numbered(size), spec: { externalIPs: many(size, () => '192.0.2.1') } }),
+  },
+  'ports, and addresses that are not served': {
+    size: 2000,
+    of: (size) => ({ ports: numbered(size), spec: { externalIPs: many(size, (at) => `100.64.${at >> 8}.${at & 255}`) } }),
   },
   'ports, and source ranges of the other family': {
     size: 2000,
