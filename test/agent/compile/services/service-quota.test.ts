@@ -31,10 +31,10 @@ const balancer = (count: number): ServiceSpec => ({
   spec: { loadBalancerSourceRanges: times(count, (at) => ranges(16)[at % 16]) },
 })
 
-const endpoints = (count: number): Manifest =>
+const endpoints = (count: number, more: object = {}): Manifest =>
   slice('big-1', {
     ports: times(100, (at) => ({ name: `p${at}`, port: 8000 + at })),
-    endpoints: times(count, (at) => `10.1.${Math.floor(at / 250)}.${at % 250}`),
+    endpoints: times(count, (at) => ({ addr: `10.1.${Math.floor(at / 250)}.${at % 250}`, ...more })),
   })
 
 test.each<[string, readonly Manifest[], string]>([
@@ -54,6 +54,11 @@ test.each<[string, readonly Manifest[], string]>([
     'endpoints that flows may stay with',
     [service('big', { ports: ports(100), spec: { sessionAffinity: 'ClientIP' } }), endpoints(200)],
     'endpoints of its UDP ports, or of all with affinity, than one Service may have: 16384',
+  ],
+  [
+    'endpoints that are not ready',
+    [service('big', { ports: ports(100) }), endpoints(2700, { ready: false })],
+    'endpoints of all its ports, ready or not, than one Service may have: 262144',
   ],
 ])('a Service with too many %s has nothing, and others have theirs', (_, big, reason) => {
   const world = new World(...big, service('web', { clusterIPs: ['10.96.0.9'] }))
