@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The settings of ports that policy never cuts. Layer: agent/config (pure). */
 import { CIDR_SCHEMA } from '#lib/base/address-schema.ts'
-import { isPort, parsePort, protocolNumber, protocolText, tryParseCidr } from '#lib/base/ip.ts'
+import { isPort, parsePort, protocolNumber, protocolText } from '#lib/base/ip.ts'
 import { isObject } from '#lib/base/object.ts'
+import { tryParseStoredCidr } from '#lib/base/stored-ip.ts'
 import type { FailsafePort } from '#lib/model/failsafe.ts'
 import type { Parser } from './parsers.ts'
 
@@ -42,7 +43,7 @@ function failsafePort(value: unknown): FailsafePort | undefined {
   if (!isObject(value) || Object.keys(value).some((name) => !FIELDS.has(name))) return undefined
   const { protocol: name, port, net: text } = value
   const protocol = typeof name === 'string' ? PROTOCOLS.get(name.toUpperCase()) : undefined
-  const net = typeof text === 'string' ? tryParseCidr(text) : undefined
+  const net = typeof text === 'string' ? tryParseStoredCidr(text) : undefined
   if (protocol === undefined || typeof port !== 'number' || !isPort(port)) return undefined
   return text !== undefined && net === undefined ? undefined : { protocol, port, net }
 }

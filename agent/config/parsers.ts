@@ -3,7 +3,8 @@
  * (pure). */
 import { CIDR_SCHEMA } from '#lib/base/address-schema.ts'
 import { durationMs } from '#lib/base/time/duration.ts'
-import { isPort, tryParseCidr } from '#lib/base/ip.ts'
+import { isPort } from '#lib/base/ip.ts'
+import { tryParseStoredCidr } from '#lib/base/stored-ip.ts'
 import type { Cidr, Port } from '#lib/base/ip.ts'
 import type { Schema } from '#lib/base/schema.ts'
 import type { Json } from '#lib/model/felix-configuration.ts'
@@ -132,7 +133,7 @@ export const cidrList: Parser<readonly Cidr[]> = {
     if (!Array.isArray(value)) return refused('must be a list of IP prefixes')
     const cidrs: Cidr[] = []
     for (const part of value) {
-      const cidr = typeof part === 'string' ? tryParseCidr(part) : undefined
+      const cidr = typeof part === 'string' ? tryParseStoredCidr(part) : undefined
       if (cidr === undefined) return refused(`must be a list of IP prefixes, like 10.0.0.0/24: ${JSON.stringify(part)} is none`)
       cidrs.push(cidr)
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What annotations of a pod and of its namespace ask for. Layer: lib/ipam (pure). */
 import { AddressError } from '../base/errors.ts'
-import { isV4, tryParseAddr } from '../base/ip.ts'
+import { isV4 } from '../base/ip.ts'
 import type { Addr } from '../base/ip.ts'
+import { tryParseStoredAddr } from '../base/stored-ip.ts'
 import type { Namespace } from '../model/namespace.ts'
 import type { Pod } from '../model/pod.ts'
 import { refText } from '../model/ref.ts'
@@ -39,7 +40,7 @@ export function readIpAnnotations(
 
 function fixedAddresses(pod: Asking): readonly Addr[] {
   const texts = listAt(pod, FIXED) ?? []
-  const addrs = texts.map((text) => tryParseAddr(text) ?? refuse(pod, FIXED, `${JSON.stringify(text)} is no IP address`))
+  const addrs = texts.map((text) => tryParseStoredAddr(text) ?? refuse(pod, FIXED, `${JSON.stringify(text)} is no IP address`))
   for (const v4 of [true, false])
     if (addrs.filter((addr) => isV4(addr) === v4).length > 1) refuse(pod, FIXED, 'must be at most one address of each family')
   return addrs

@@ -2,8 +2,10 @@
 /** Single values of the configuration. Layer: test. */
 import { describe, expect, test } from 'vitest'
 import type { Json } from '#lib/model/felix-configuration.ts'
+import { formatCidr, parseAddr } from '#lib/base/ip.ts'
 import { durationText } from '#lib/base/time/duration.ts'
-import { duration, flag, integer, port, regularExpression, text, word } from '#agent/config/parsers.ts'
+import { failsafePorts } from '#agent/config/failsafes.ts'
+import { cidrList, duration, flag, integer, port, regularExpression, text, word } from '#agent/config/parsers.ts'
 import type { Parser } from '#agent/config/parsers.ts'
 
 function show<T>(parser: Parser<T>, value: Json): T | string {
@@ -53,5 +55,17 @@ test('the others', () => {
     'no: not yet',
     'no: must be one of On, Off',
     'no: must be one of On, Off',
+  ])
+})
+
+test('a prefix in an old form, which an API server may have, is read as what it means', () => {
+  const list = (...prefixes: readonly string[]): string => {
+    const cidrs = show(cidrList, prefixes)
+    return typeof cidrs === 'string' ? cidrs : cidrs.map(formatCidr).join(' ')
+  }
+  expect(list('192.0.2.0/24', '10.244.001.0/24', '::ffff:10.245.1.0/120')).toBe('192.0.2.0/24 10.244.1.0/24 10.245.1.0/24')
+  expect(list('10.244.1.0')).toBe('no: must be a list of IP prefixes, like 10.0.0.0/24: "10.244.1.0" is none')
+  expect(show(failsafePorts, [{ protocol: 'TCP', port: 22, net: '010.0.0.0/8' }])).toEqual([
+    { protocol: 6, port: 22, net: { addr: parseAddr('10.0.0.0'), bits: 8 } },
   ])
 })

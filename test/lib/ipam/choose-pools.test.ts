@@ -37,6 +37,9 @@ describe('wishes', () => {
 
   test('fixed addresses', () => {
     expect(wishes({ ipAddrs: '["10.0.0.5","fd00::5"]' }).fixed.map(formatAddr)).toEqual(['10.0.0.5', 'fd00::5'])
+    // in old forms, which no API server looks at in an annotation
+    expect(wishes({ ipAddrs: '["010.0.0.005"]' }).fixed.map(formatAddr)).toEqual(['10.0.0.5'])
+    expect(wishes({ ipAddrs: '["::ffff:10.0.0.5"]' }).fixed.map(formatAddr)).toEqual(['10.0.0.5'])
   })
 
   test.each([
