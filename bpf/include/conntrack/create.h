@@ -15,11 +15,11 @@ static __noinline enum verdict prepare_plain(struct __sk_buff *skb, struct scrat
 {
 	struct ct_value *v = &s->draft.v;
 	struct ct_leg *leg = &v->leg[s->dir & 1], *back = &v->leg[opposite(s->dir)];
-	const bool to_itself = s->p.tunnelled && addr_eq(&s->p.t.src, &s->p.t.dst);
+	bool to_itself;
 
 	/* Each entry of a translated flow is found from the other by what packets leave as. With the origin's address
 	 * neither would be, so answers go back through the tunnel. */
-	if (s->key.lane || to_itself)
+	if (s->key.lane || (s->p.tunnelled && addr_eq(&s->p.t.src, &s->p.t.dst)))
 		s->p.origin = 0;
 	if (s->p.tunnelled) {
 		if (s->dst.kind != ADDR_LOCAL_POD && s->dst.kind != ADDR_SELF)
@@ -31,6 +31,8 @@ static __noinline enum verdict prepare_plain(struct __sk_buff *skb, struct scrat
 	}
 	way_by_info(skb, s, v, leg, &s->p.t.dst);
 	count_slot(DROP_MAX + (s->p.tunnelled ? COUNT_TUNNEL_TAKEN : COUNT_FLOW_NEW));
+	/* told here once more: of what is told before the calls Linux 5.15 holds another to be true */
+	to_itself = s->p.tunnelled && addr_eq(&s->p.t.src, &s->p.t.dst);
 	if (s->key.lane || to_itself) {
 		/* Another flow has these addresses and ports: to its destination this one comes from another port.
 		 * Or a backend has reached itself by another node: it would take nothing from its own address, so
