@@ -37,7 +37,7 @@ import { WrittenRows, targetsOf } from './transition/written-rows.ts'
 import type { TruncatedRuleLists, QuotaExceeded, PolicySize } from './policy-size.ts'
 import { NO_SET } from './tables.ts'
 import type { EndpointRow, EndValue, HostValue, PolicyRow, PolicyStep, SetId } from './tables.ts'
-import type { PolicyUpdate } from './policy-update.ts'
+import { portNumber, type PolicyUpdate } from './policy-update.ts'
 
 const NO_SLOTS: readonly SetId[] = HOST_SLOTS.flatMap(() => [NO_SET, NO_SET])
 
@@ -273,10 +273,8 @@ export class PolicyCompiler {
   #servicesAddrs({ question }: Predicate): readonly Addr[] {
     if (question.kind !== 'services') return []
     const { port } = question
-    const ends = question.services.flatMap((service) => this.#rules.services.get(service)?.ends ?? [])
-    return ends
-      .filter(({ ports }) => port === undefined || ports.some((own) => own.protocol === port.protocol && own.port === port.port))
-      .map(({ addr }) => addr)
+    const slices = question.services.flatMap((service) => this.#rules.services.get(service)?.slices ?? [])
+    return slices.filter(({ ports }) => port === undefined || ports.has(portNumber(port))).flatMap(({ addrs }) => addrs)
   }
 }
 

@@ -11,7 +11,7 @@ import type { HostEndpoint, NetworkSet, Policy } from '#lib/model/policy.ts'
 import { nameKey, refText } from '#lib/model/ref.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import { isLocalWorkload } from '../addresses.ts'
-import type { PolicyEndpoint, PolicyUpdate, ServicePeers } from './policy-update.ts'
+import { portNumber, type PolicyEndpoint, type PolicyUpdate, type SlicePeers } from './policy-update.ts'
 
 export class PolicyFeed {
   readonly #node: string
@@ -165,12 +165,12 @@ function setUpdate(set: NetworkSet, from: LabelSources): PolicyUpdate {
 }
 
 function serviceUpdate(key: string, snapshot: Snapshot): PolicyUpdate {
-  const ends: ServicePeers['ends'][number][] = []
-  for (const slice of snapshot.allSlicesOf(key)) {
-    const ports = slice.ports.map(({ protocol, port }) => ({ protocol: protocolNumber(protocol), port }))
-    for (const { addr } of slice.endpoints) ends.push({ addr, ports })
-  }
-  return { kind: 'service', key, value: ends.length === 0 ? undefined : { ends } }
+  const slices = snapshot.allSlicesOf(key).flatMap(({ ports, endpoints }): SlicePeers[] => {
+    if (endpoints.length === 0) return []
+    const numbered = ports.map(({ protocol, port }) => ({ protocol: protocolNumber(protocol), port }))
+    return [{ addrs: endpoints.map(({ addr }) => addr), ports: new Map(numbered.map((port) => [portNumber(port), port])) }]
+  })
+  return { kind: 'service', key, value: slices.length === 0 ? undefined : { slices } }
 }
 
 type Rules = Pick<Policy, 'ingress' | 'egress'>

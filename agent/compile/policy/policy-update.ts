@@ -29,7 +29,18 @@ export interface LabelledPrefixes {
 
 /** Where a service's endpoints are, ready or not. */
 export interface ServicePeers {
-  readonly ends: readonly { readonly addr: Addr; readonly ports: readonly { readonly protocol: number; readonly port: number }[] }[]
+  readonly slices: readonly SlicePeers[]
+}
+
+export interface SlicePeers {
+  readonly addrs: readonly Addr[]
+  /** by {@link portNumber} */
+  readonly ports: ReadonlyMap<number, { readonly protocol: number; readonly port: number }>
+}
+
+/** Of protocol and port in one. */
+export function portNumber({ protocol, port }: { readonly protocol: number; readonly port: number }): number {
+  return protocol * 65536 + port
 }
 
 /** An object that is new, different or (undefined) gone. Keys: those of `refText` of policies, names of tiers and

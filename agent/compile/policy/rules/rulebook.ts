@@ -129,8 +129,7 @@ export class Rulebook implements Rules {
     portsOf: (services) => {
       const ports = new Map<number, ServicePort>()
       for (const service of services)
-        for (const { ports: some } of this.services.get(service)?.ends ?? [])
-          for (const port of some) ports.set(port.protocol * 65536 + port.port, port)
+        for (const slice of this.services.get(service)?.slices ?? []) for (const [number, port] of slice.ports) ports.set(number, port)
       return [...ports].sort((a, b) => a[0] - b[0]).map(([, port]) => port)
     },
   }

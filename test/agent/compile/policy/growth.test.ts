@@ -11,7 +11,7 @@ import { Evaluator } from '#lib/policy/evaluate.ts'
 import type { Sink } from '#lib/store/source.ts'
 import { Store } from '#lib/store/store.ts'
 import { PolicyPipeline } from '#agent/compile/policy/policy-pipeline.ts'
-import { clusterPolicy, kubernetesPolicy, model, namespace, node, pod, v3 } from '../../../support/build.ts'
+import { clusterPolicy, kubernetesPolicy, model, namespace, node, pod, slice, v3 } from '../../../support/build.ts'
 import type { Manifest } from '../../../support/build.ts'
 import { oneIn } from '../../../support/steady/matrix.ts'
 import { FIELDS, PEERS_AND_PORTS } from './growing-fields.ts'
@@ -117,6 +117,21 @@ test('a policy may name as many ports as one pod has', { timeout: 120_000 }, () 
     return cpuMs(() => atOnce(new PolicyPipeline('n1').all(store.snapshot)))
   }
   expectNoSquare('names of ports', { size: 4000, costAt, mostTimes: 6 })
+})
+
+test('a service that a rule speaks of may have many ports', { timeout: 120_000 }, () => {
+  const endpoints = Array.from({ length: 100 }, (_, at) => ({ addr: `10.1.0.${at}` }))
+  const costAt = (size: number): number => {
+    const ports = Array.from({ length: size }, (_, at) => ({ name: `p${at}`, port: 1 + at }))
+    const rule = { action: 'Allow', destination: { services: { name: 'web' } } }
+    const { store } = storeOf([
+      ...WORLD,
+      model(slice('shop/web-1', { service: 'web', ports, endpoints })),
+      model(v3('NetworkPolicy', 'shop/p', { types: ['Egress'], egress: [rule] })),
+    ])
+    return cpuMs(() => atOnce(new PolicyPipeline('n1').all(store.snapshot)))
+  }
+  expectNoSquare('ports of a service', { size: 1000, costAt, mostTimes: 8 })
 })
 
 interface Growing {
