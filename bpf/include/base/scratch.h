@@ -142,6 +142,7 @@ struct scratch {
 
 	/* from packet to packet */
 	struct event_budget budget[EVENT_REASONS];
+	__u64 full_until;  /* ns since boot: this program found no room in the flow table a short while before */
 	__u32 recent_at;   /* in np_recent, the next slot of this program's block */
 	__u32 recent_left; /* of it */
 	__u32 recent_free; /* 1 + slot of the flow that went last, which the next one takes; 0: that one has */

@@ -111,6 +111,7 @@ NP_GLOBAL int make_room(__u32 enough)
 	e->idle = RECENT_FLOWS;
 	e->found = 0;
 	e->seen = ~0ULL;
+	s->full_until = s->now + FULL_NS;
 	pressure = bpf_map_lookup_elem(&np_pressure, &zero);
 	if (pressure && s->now > pressure->full_at + PRESSURE_NS)
 		pressure->full_at = s->now; /* wakes the agent */
@@ -191,7 +192,7 @@ NP_GLOBAL int recent_note(void)
 	if (!recent || bpf_map_lookup_elem(&np_ct, recent)) {
 		slot = recent_next(s);
 		recent = bpf_map_lookup_elem(&np_recent, &slot);
-		if (recent)
+		if (recent && s->now < s->full_until)
 			leave_slot(s, recent, slot);
 	}
 	if (recent)
