@@ -22,9 +22,10 @@ static __noinline bool plays_node(struct __sk_buff *skb, struct scratch *s, cons
 	return is_tunnel_end(&out->dst, out->dport, s->p.proto) || addr_is_own(skb, s, &out->src, &out->dst);
 }
 
-/* Is it one of the packets by which agents learn whether the tunnel's arrive, between this node and another? Like
- * those it passes whatever rules say, and enters no flow, by which others of its ports would pass. Agents send them
- * whole and without options: they are read the fast way. The tunnel's kernel device drops them. */
+/* It goes to the tunnel's port: is it one of the packets by which agents learn whether the tunnel's arrive, between
+ * this node and another? Like those it passes whatever rules say, and enters no flow, by which others of its ports
+ * would pass. Agents send them whole and without options: they are read the fast way. The tunnel's kernel device drops
+ * them. */
 static __noinline bool is_tunnel_probe(struct __sk_buff *skb, const struct scratch *s)
 {
 	const bool in = s->hook == FROM_HOST;
@@ -34,8 +35,7 @@ static __noinline bool is_tunnel_probe(struct __sk_buff *skb, const struct scrat
 		__be32 flags;
 	} head;
 
-	if ((!in && s->hook != TO_HOST) || s->p.tunnelled || !s->parsed || s->p.proto != IPPROTO_UDP ||
-	    s->p.t.dport != cfg.tunnel_port || addr_is_inner(&s->p.t.dst, s->p.v4) ||
+	if ((!in && s->hook != TO_HOST) || s->p.tunnelled || !s->parsed || addr_is_inner(&s->p.t.dst, s->p.v4) ||
 	    bpf_skb_load_bytes(skb, s->p.l4, &head, sizeof(head)) || head.flags != VXLAN_PROBE ||
 	    bpf_ntohs(head.udp.len) < sizeof(struct udphdr) + sizeof(struct vxlan))
 		return false;
@@ -175,7 +175,7 @@ static __noinline enum verdict flow_packet(struct __sk_buff *skb, struct scratch
 	struct ct_value *v;
 	enum verdict verdict = VERDICT_NONE;
 
-	if (is_tunnel_probe(skb, s))
+	if (s->p.proto == IPPROTO_UDP && s->p.t.dport == cfg.tunnel_port && is_tunnel_probe(skb, s))
 		return VERDICT_PASS;
 	if (cfg.untracked && (s->hook == FROM_HOST || s->hook == TO_HOST) && !s->p.tunnelled)
 		verdict = untracked_packet(skb, s);
