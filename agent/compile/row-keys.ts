@@ -57,12 +57,12 @@ export function frontendClaim({ addr, port, proto }: FrontendRow['key']): string
 /** The owner with the lower rank keeps the key. A service cannot take another's cluster address by naming it as an
  * external one, and a pod cannot take the node's own address. `given`: addresses of the row's service that a controller
  * has given to it: they go before those that its author has named. */
-export function claimRank(row: ContestedRow, given: ReadonlySet<Addr> = new Set()): number {
+export function claimRank(row: ContestedRow, given?: ReadonlySet<Addr>): number {
   if (row.table === 'routes' || row.table === 'vteps') return 0
   if (row.table === 'frontends') {
     if ((row.value.flags & FRONTEND_EXTERNAL) === 0) return 0
     if ((row.value.flags & FRONTEND_NODE_PORT) !== 0) return 1
-    return given.has(row.key.addr) ? 2 : 3
+    return given?.has(row.key.addr) === true ? 2 : 3
   }
   return ADDR_RANKS.get(row.value.kind) ?? ADDR_RANKS.size
 }

@@ -60,7 +60,7 @@ export function* compileService(service: Service, slices: readonly EndpointSlice
   const frontends = new Map<string, FrontendRow>()
   const lists: BackendList[] = []
   const ranges: Row[] = []
-  const wants = { frontends: 0, backends: 0, live: 0, maglev: 0, ranges: 0, asked: 0 }
+  const wants = { frontends: 0, backends: 0, live: 0, maglev: 0, ranges: 0, endpoints: 0 }
   const slicesOf = slicesByPort(slices)
   for (const family of service.families) {
     // once, and not for each port
@@ -72,7 +72,7 @@ export function* compileService(service: Service, slices: readonly EndpointSlice
       const places = frontendAddresses(named, hasNodePorts ? port : { ...port, nodePort: undefined }, family)
       if (places.length === 0) continue
       const slicesOfPort = slicesOf(port)
-      wants.asked += slicesOfPort.reduce((count, { endpoints }) => count + endpoints.length, 0)
+      wants.endpoints += slicesOfPort.reduce((count, { endpoints }) => count + endpoints.length, 0)
       const tooMany = context.most && overQuota(wants, context.most)
       if (tooMany !== undefined) return { rows: [], refused: tooMany }
       const choices = choicesOf({ service, port, family, slices: slicesOfPort }, context)

@@ -3,8 +3,8 @@
  * Layer: agent/compile (pure). */
 import type { MapSizes } from '../desired.ts'
 
-/** Rows by table; `asked`: endpoints that are looked at, whether they become rows or not. */
-export type ServiceQuota = Readonly<Record<'frontends' | 'backends' | 'live' | 'maglev' | 'ranges' | 'asked', number>>
+/** Rows by table; `endpoints`: those of all its ports, whether they become rows or not. */
+export type ServiceQuota = Readonly<Record<'frontends' | 'backends' | 'live' | 'maglev' | 'ranges' | 'endpoints', number>>
 
 /** Large services have many endpoints, and few addresses and ports. */
 export function serviceQuota({ frontends, backends, live }: MapSizes): ServiceQuota {
@@ -15,7 +15,7 @@ export function serviceQuota({ frontends, backends, live }: MapSizes): ServiceQu
     // an eighth of what the maps have
     maglev: 512,
     ranges: 8192,
-    asked: backends,
+    endpoints: backends,
   }
 }
 
@@ -31,5 +31,5 @@ const TABLES: readonly { readonly table: keyof ServiceQuota; readonly what: stri
   { table: 'live', what: 'endpoints of its UDP ports, or of all with affinity,' },
   { table: 'maglev', what: 'ports with Maglev' },
   { table: 'ranges', what: 'source ranges, those of each port counted,' },
-  { table: 'asked', what: 'endpoints of all its ports, ready or not,' },
+  { table: 'endpoints', what: 'endpoints of all its ports, ready or not,' },
 ]

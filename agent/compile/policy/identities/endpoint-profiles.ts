@@ -6,6 +6,7 @@ import type { NamedPort } from '#lib/model/policy.ts'
 import { needsOf } from '#lib/model/selector/needs.ts'
 import type { Matcher } from '#lib/model/selector/matcher.ts'
 import type { Selector } from '#lib/model/selector/selector.ts'
+import { portNumber } from '../policy-update.ts'
 import { byIndex } from './identities.ts'
 import { isTrueOf, portsOfName } from './predicates.ts'
 import type { Described, Question, ServicePort } from './predicates.ts'
@@ -93,7 +94,7 @@ export class EndpointProfiles {
     const ports = new Map<number, ServicePort>()
     for (const thing of this.#byPortName.get(name) ?? NONE)
       if (isFound(thing.labels))
-        for (const { protocol, port } of portsOfName(thing.ports, name)) ports.set(protocol * 65536 + port, { protocol, port })
+        for (const { protocol, port } of portsOfName(thing.ports, name)) ports.set(portNumber({ protocol, port }), { protocol, port })
     return [...ports].sort((a, b) => a[0] - b[0]).map(([, port]) => port)
   }
 

@@ -150,7 +150,7 @@ describe('this node’s backends, whose flows other nodes may have begun', () =>
   })
 
   test('count once where a service may have so many', () => {
-    const most = { frontends: 9, backends: 2, live: 9, maglev: 9, ranges: 9, asked: 9 }
+    const most = { frontends: 9, backends: 2, live: 9, maglev: 9, ranges: 9, endpoints: 9 }
     const of = (...addrs: readonly string[]) => slice('web-1', { endpoints: addrs.map((addr) => ({ addr, node: 'n1' })) })
     expect(compileAs({ ...context, most }, {}, of('10.0.0.1', '10.0.0.2'))).not.toEqual([])
     expect(compileAs({ ...context, most }, {}, of('10.0.0.1', '10.0.0.2', '10.0.0.3'))).toEqual([])
