@@ -31,7 +31,7 @@ static __noinline enum verdict prepare_plain(struct __sk_buff *skb, struct scrat
 	}
 	way_by_info(skb, s, v, leg, &s->p.t.dst);
 	count_slot(DROP_MAX + (s->p.tunnelled ? COUNT_TUNNEL_TAKEN : COUNT_FLOW_NEW));
-	/* told here once more: of what is told before the calls Linux 5.15 holds another to be true */
+	/* behind the calls: what was computed before them was wrong behind them on Linux 5.15 */
 	to_itself = s->p.tunnelled && addr_eq(&s->p.t.src, &s->p.t.dst);
 	if (s->key.lane || to_itself) {
 		/* Another flow has these addresses and ports: to its destination this one comes from another port.
