@@ -250,7 +250,7 @@ test.each([
   expect([await passes(), unmet(), pinnedRoom(pins)]).toEqual([undefined, [], 3000])
 })
 
-test('between the rows of one owner and of the next others have a turn, when time is over', async () => {
+test('others have a turn between the rows of two owners, once the time of a slice is over', async () => {
   await passes()
   const owners = 20
   let [turn, isOver] = [0, false]
