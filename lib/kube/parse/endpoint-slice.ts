@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw EndpointSlice → model. Layer: lib/kube. */
+import type { Sliced } from '../../base/async/slices.ts'
 import { textNumber } from '../../base/hash.ts'
 import { isV4 } from '../../base/ip.ts'
 import type { Addr } from '../../base/ip.ts'
@@ -7,6 +8,7 @@ import { isObject } from '../../base/object.ts'
 import type { Endpoint, EndpointHints, EndpointPort, EndpointSlice } from '../../model/endpoint-slice.ts'
 import { endpointState } from '../../model/endpoint-slice.ts'
 import {
+  allInSlices,
   asRecord,
   each,
   elements,
@@ -21,19 +23,19 @@ import {
   record,
   text,
   under,
-  usableAddresses,
+  usableAddressesInSlices,
 } from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
 import { asReachable } from './special-addresses.ts'
 
 type AddressType = EndpointSlice['addressType']
 
-export function parseEndpointSlice(input: ParseInput): EndpointSlice {
+export function* parseEndpointSlice(input: ParseInput): Sliced<EndpointSlice> {
   const { raw, intern } = input
   const labels = inside(raw, 'metadata', (metadata) => record(metadata, 'labels'))
   const addressType = oneOf(raw, 'addressType', { words: ['IPv4', 'IPv6', 'FQDN'], absent: undefined })
   if (addressType === undefined) throw new FieldError('addressType', 'is missing')
-  const ports = each(raw, 'ports', (value) => endpointPort(asRecord(value), intern)).filter((entry) => entry !== undefined)
+  const ports = yield* allInSlices(raw, 'ports', (value) => endpointPort(asRecord(value), intern))
   const written = inside(raw, 'metadata', lastWrite)
   return {
     kind: 'EndpointSlice',
@@ -42,7 +44,7 @@ export function parseEndpointSlice(input: ParseInput): EndpointSlice {
     ...serviceOf(labels, intern),
     addressType,
     ports,
-    endpoints: addressType === 'FQDN' ? NONE : endpointsOf(raw, addressType, input),
+    endpoints: addressType === 'FQDN' ? NONE : yield* endpointsOf(raw, addressType, input),
     ...written,
   }
 }
@@ -78,14 +80,11 @@ function endpointPort(raw: Raw, intern: (text: string) => string): EndpointPort 
 }
 
 /** Without those whose address cannot be used. */
-function endpointsOf(raw: Raw, addressType: AddressType, input: ParseInput): readonly Endpoint[] {
-  const read = (value: unknown): Endpoint => endpoint(asRecord(value), addressType, input)
-  try {
-    return each(raw, 'endpoints', read)
-  } catch (thrown) {
-    if (!(thrown instanceof FieldError) || !thrown.isAddress) throw thrown
-    return usableAddresses(raw, 'endpoints', { read, refuse: input.refuse })
-  }
+function endpointsOf(raw: Raw, addressType: AddressType, input: ParseInput): Sliced<readonly Endpoint[]> {
+  return usableAddressesInSlices(raw, 'endpoints', {
+    read: (value) => endpoint(asRecord(value), addressType, input),
+    refuse: input.refuse,
+  })
 }
 
 function endpoint(raw: Raw, addressType: AddressType, { intern }: ParseInput): Endpoint {

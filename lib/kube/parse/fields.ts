@@ -178,6 +178,14 @@ export function each<T>(raw: Raw, key: string, read: (value: unknown) => T): rea
   return values.length === 0 ? NONE : values.map((value, at) => under(key, () => under(at, () => read(value))))
 }
 
+/** As {@link each}, where the reading can be interrupted. What reads as undefined is left out. */
+export function allInSlices<T>(raw: Raw, key: string, read: Use<T>['read']): Sliced<readonly T[]> {
+  const refuse = (error: FieldError): void => {
+    throw error
+  }
+  return usableInSlices(raw, key, { read, refuse })
+}
+
 interface Use<T> {
   readonly read: (value: unknown) => T | undefined
   readonly refuse: (error: FieldError) => void
@@ -188,7 +196,8 @@ export function usable<T>(raw: Raw, key: string, use: Use<T>): readonly T[] {
   return atOnce(usableInSlices(raw, key, use))
 }
 
-function* usableInSlices<T>(raw: Raw, key: string, { read, refuse }: Use<T>): Sliced<readonly T[]> {
+/** As {@link usable}, where the reading can be interrupted. */
+export function* usableInSlices<T>(raw: Raw, key: string, { read, refuse }: Use<T>): Sliced<readonly T[]> {
   const values = elements(raw, key)
   const result: T[] = []
   for (let at = 0; at < values.length; at++) {
@@ -201,7 +210,8 @@ function* usableInSlices<T>(raw: Raw, key: string, { read, refuse }: Use<T>): Sl
     }
     yield
   }
-  return result.length === 0 ? NONE : result
+  // a copy has exactly this length; what is pushed to is a third longer
+  return result.length === 0 ? NONE : result.slice()
 }
 
 /** Reports what is left out of this part of the object. */

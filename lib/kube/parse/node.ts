@@ -1,22 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw Node and Namespace → model. Layer: lib/kube. */
-import { isV4, type Addr } from '../../base/ip.ts'
+import type { Sliced } from '../../base/async/slices.ts'
+import { isV4, type Addr, type Cidr } from '../../base/ip.ts'
 import type { Namespace } from '../../model/namespace.ts'
 import type { Node } from '../../model/node.ts'
-import { asCidr, asRecord, each, inside, NONE, refuseUnder, text, under, usable, usableAddress, usableAddresses } from './fields.ts'
+import {
+  asCidr,
+  asRecord,
+  each,
+  elements,
+  inside,
+  insideInSlices,
+  NONE,
+  refuseUnder,
+  text,
+  under,
+  usableAddress,
+  usableAddressesInSlices,
+  usableInSlices,
+} from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
 import { STARTUP_TAINT } from '../objects/startup-taint.ts'
 import { labelsOf } from './labels.ts'
 import { asReachable } from './special-addresses.ts'
 import { ipAnnotationsOf } from './ip-annotations.ts'
 
-export function parseNode(input: ParseInput): Node {
-  const addresses = inside(input.raw, 'status', (status) => nodeAddresses(status, input))
-  const podCIDRs = inside(input.raw, 'spec', (spec) => {
+export function* parseNode(input: ParseInput): Sliced<Node> {
+  const addresses = yield* insideInSlices(input.raw, 'status', (status) => nodeAddresses(status, input))
+  const podCIDRs = yield* insideInSlices(input.raw, 'spec', function* (spec): Sliced<readonly Cidr[]> {
     const use = { read: asCidr, refuse: refuseUnder(input, 'spec') }
     const single = text(spec, 'podCIDR') ?? ''
-    const isSingle = single !== '' && each(spec, 'podCIDRs', () => true).length === 0
-    return isSingle ? usableAddress('podCIDR', single, use) : usableAddresses(spec, 'podCIDRs', use)
+    const isSingle = single !== '' && elements(spec, 'podCIDRs').length === 0
+    return isSingle ? usableAddress('podCIDR', single, use) : yield* usableAddressesInSlices(spec, 'podCIDRs', use)
   })
   const { zone, uid } = inside(input.raw, 'metadata', (metadata) => ({
     zone: inside(metadata, 'labels', (labels) => text(labels, ZONE)),
@@ -51,8 +66,8 @@ function isLeaving(raw: Raw, taints: readonly (string | undefined)[]): boolean {
 const ZONE = 'topology.kubernetes.io/zone'
 
 /** As kubelet and kube-proxy choose: InternalIPs, and ExternalIPs of a family that has no InternalIP. */
-export function nodeAddresses(status: Raw, input: Pick<ParseInput, 'refuse'>): readonly Addr[] {
-  const typed = usable(status, 'addresses', {
+export function* nodeAddresses(status: Raw, input: Pick<ParseInput, 'refuse'>): Sliced<readonly Addr[]> {
+  const typed = yield* usableInSlices(status, 'addresses', {
     read: (value) => {
       const entry = asRecord(value)
       const type = text(entry, 'type')

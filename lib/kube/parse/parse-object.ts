@@ -5,7 +5,7 @@
  * valid but not ours to serve is left out, with a reason, and the rest is used. Nothing raw is kept. */
 import { atOnce, type Sliced } from '../../base/async/slices.ts'
 import { isObject } from '../../base/object.ts'
-import type { Parsed, Rejected } from '../../base/result.ts'
+import { MOST_TOLD, type Parsed, type Rejected } from '../../base/result.ts'
 import { nameKey, refText } from '../../model/ref.ts'
 import type { Ref } from '../../model/ref.ts'
 import type { KubeObject } from '../../model/snapshot.ts'
@@ -55,9 +55,6 @@ function identifyRaw(value: unknown): Identified {
   if (apiVersion === entry.apiVersion) return { kind: 'ours', ref, entry }
   return { kind: 'rejected', ref, rejected: { ref: refText(ref), path: 'apiVersion', reason: `must be ${entry.apiVersion}` } }
 }
-
-/** Of one object no more is told than a reader can want. */
-const MOST_TOLD = 100
 
 /** Parses what {@link identify} has found to be ours. Never throws on any JSON. */
 export function parseObject(value: unknown, ref: Ref, pool?: InternPool): Parsed<KubeObject> {

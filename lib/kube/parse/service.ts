@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw Service → model. Layer: lib/kube. */
+import type { Sliced } from '../../base/async/slices.ts'
 import { formatCidr, isV4 } from '../../base/ip.ts'
 import type { Addr, Cidr, Protocol } from '../../base/ip.ts'
 import type { BackendSelection, Family, NotServed, Service, ServicePort } from '../../model/service.ts'
 import {
+  allInSlices,
   asAddr,
   asCidr,
   asRecord,
   each,
+  elements,
   FieldError,
   flag,
   inside,
+  insideInSlices,
   integer,
   NONE,
   oneOf,
@@ -20,9 +24,9 @@ import {
   refuseUnder,
   text,
   under,
-  usable,
   usableAddress,
   usableAddresses,
+  usableInSlices,
 } from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
 import { asReachable } from './special-addresses.ts'
@@ -30,16 +34,17 @@ import { asReachable } from './special-addresses.ts'
 const DEFAULT_AFFINITY_SECONDS = 10_800
 const MAX_AFFINITY_SECONDS = 86_400
 
-export function parseService(input: ParseInput): Service {
+/** A service may have as many ports and addresses as an object has room for. */
+export function* parseService(input: ParseInput): Sliced<Service> {
   const { labels, annotations, created } = inside(input.raw, 'metadata', (metadata) => ({
     labels: record(metadata, 'labels'),
     annotations: record(metadata, 'annotations'),
     created: timeOf(metadata['creationTimestamp']),
   }))
-  const loadBalancerIPs = inside(input.raw, 'status', (status) =>
-    inside(status, 'loadBalancer', (balancer) => loadBalancerAddresses(balancer, refuseUnder(input, 'status.loadBalancer'))),
+  const loadBalancerIPs = yield* insideInSlices(input.raw, 'status', (status) =>
+    insideInSlices(status, 'loadBalancer', (balancer) => loadBalancerAddresses(balancer, refuseUnder(input, 'status.loadBalancer'))),
   )
-  return inside(input.raw, 'spec', (spec) => {
+  return yield* insideInSlices(input.raw, 'spec', function* (spec): Sliced<Service> {
     const type = oneOf(spec, 'type', { words: ['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName'], absent: 'ClusterIP' })
     const refuse = refuseUnder(input, 'spec')
     const clusterIPs = clusterAddresses(spec, refuse)
@@ -52,11 +57,11 @@ export function parseService(input: ParseInput): Service {
       notServed,
       families: clusterIPs === 'None' ? NONE : familiesOf(spec, clusterIPs),
       clusterIPs: clusterIPs === 'None' ? NONE : clusterIPs,
-      externalIPs: usable(spec, 'externalIPs', { read: asReachable, refuse }),
+      externalIPs: yield* usableInSlices(spec, 'externalIPs', { read: asReachable, refuse }),
       loadBalancerIPs,
-      loadBalancerSourceRanges: sourceRanges(spec, refuse),
+      loadBalancerSourceRanges: yield* sourceRanges(spec, refuse),
       backendSelection: backendSelection(annotations, input),
-      ports: servicePorts(spec, { type, refuse, intern: input.intern, required: notServed === undefined }),
+      ports: yield* servicePorts(spec, { type, refuse, intern: input.intern, required: notServed === undefined }),
       externalTrafficPolicy: trafficPolicy(spec, 'externalTrafficPolicy'),
       internalTrafficPolicy: trafficPolicy(spec, 'internalTrafficPolicy'),
       affinitySeconds: affinity(spec),
@@ -64,7 +69,7 @@ export function parseService(input: ParseInput): Service {
       healthCheckNodePort: integer(spec, 'healthCheckNodePort') === 0 ? undefined : port(spec, 'healthCheckNodePort'),
       created,
     }
-    if (notServed === undefined) sayUnusable(service, refuse)
+    if (notServed === undefined) yield* sayUnusable(service, refuse)
     return service
   })
 }
@@ -76,11 +81,12 @@ function timeOf(value: unknown): number | undefined {
 }
 
 /** What is taken as it is, but is hardly meant so. */
-function sayUnusable({ clusterIPs, families, loadBalancerSourceRanges = [] }: Service, refuse: (error: FieldError) => void): void {
+function* sayUnusable({ clusterIPs, families, loadBalancerSourceRanges = [] }: Service, refuse: (error: FieldError) => void): Sliced<void> {
   if (clusterIPs.length === 0) refuse(new FieldError('clusterIP', 'is missing: the service has no cluster address'))
   for (const cidr of loadBalancerSourceRanges) {
     if (!families.includes(familyOf(cidr.addr)))
       refuse(new FieldError('loadBalancerSourceRanges', `${formatCidr(cidr)} is of a family that the service does not have`))
+    yield
   }
 }
 
@@ -97,9 +103,12 @@ function whyNotServed(of: {
 }
 
 /** A range that cannot be read lets no client in, so that a slip of the pen does not open the service to all. */
-function sourceRanges(spec: Raw, refuse: (error: FieldError) => void): readonly Cidr[] | undefined {
-  if (each(spec, 'loadBalancerSourceRanges', () => true).length === 0) return undefined
-  return usable(spec, 'loadBalancerSourceRanges', { read: (value) => asCidr(typeof value === 'string' ? value.trim() : value), refuse })
+function* sourceRanges(spec: Raw, refuse: (error: FieldError) => void): Sliced<readonly Cidr[] | undefined> {
+  if (elements(spec, 'loadBalancerSourceRanges').length === 0) return undefined
+  return yield* usableInSlices(spec, 'loadBalancerSourceRanges', {
+    read: (value) => asCidr(typeof value === 'string' ? value.trim() : value),
+    refuse,
+  })
 }
 
 const SELECTION = 'netplane.io/backend-selection'
@@ -146,8 +155,8 @@ function asFamily(value: unknown): Family {
 }
 
 /** Addresses in mode Proxy are for the load balancer itself, as in upstream's proxy. */
-function loadBalancerAddresses(balancer: Raw, refuse: (error: FieldError) => void): readonly Addr[] {
-  return usable(balancer, 'ingress', {
+function loadBalancerAddresses(balancer: Raw, refuse: (error: FieldError) => void): Sliced<readonly Addr[]> {
+  return usableInSlices(balancer, 'ingress', {
     read: (value) => {
       const ingress = asRecord(value)
       const ip = text(ingress, 'ip') ?? ''
@@ -166,12 +175,13 @@ interface PortContext {
   readonly intern: (text: string) => string
 }
 
-function servicePorts(spec: Raw, context: PortContext): readonly ServicePort[] {
-  const all = each(spec, 'ports', (value) => servicePort(asRecord(value), context))
+function* servicePorts(spec: Raw, context: PortContext): Sliced<readonly ServicePort[]> {
+  const all = yield* allInSlices(spec, 'ports', (value) => servicePort(asRecord(value), context))
   if (all.length === 0 && context.required) throw new FieldError('ports', 'must have at least one')
-  refuseTwins(all)
+  yield* refuseTwins(all)
   for (const [at, entry] of all.entries()) {
     if (entry.protocol === 'SCTP') context.refuse(new FieldError(`ports[${at}].protocol`, 'SCTP is not supported'))
+    yield
   }
   return all.filter((entry) => entry.protocol !== 'SCTP')
 }
@@ -195,7 +205,7 @@ function targetPort(raw: Raw, context: PortContext): number | string | undefined
 }
 
 /** Names, port numbers and node ports must tell ports apart. */
-function refuseTwins(ports: readonly ServicePort[]): void {
+function* refuseTwins(ports: readonly ServicePort[]): Sliced<void> {
   const seen = new Set<string>()
   const once = (key: string, path: string, reason: string): void => {
     if (seen.has(key)) throw new FieldError(path, reason)
@@ -207,6 +217,7 @@ function refuseTwins(ports: readonly ServicePort[]): void {
     once(`port ${twinKey(entry.protocol, entry.port)}`, `ports[${at}].port`, 'is used twice for this protocol')
     if (entry.nodePort !== undefined)
       once(`nodePort ${twinKey(entry.protocol, entry.nodePort)}`, `ports[${at}].nodePort`, 'is used twice for this protocol')
+    yield
   }
 }
 

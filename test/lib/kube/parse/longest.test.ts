@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Objects as long as an API server takes them are read without holding the event loop for long. Layer: test. */
 import { describe, expect, test } from 'vitest'
+import type { Sliced } from '#lib/base/async/slices.ts'
 import { createInternPool } from '#lib/kube/parse/intern.ts'
 import { identify, parseInSlices } from '#lib/kube/parse/parse-object.ts'
-import { kubernetesPolicy, pod, service, slice, v3 } from '../../../support/build.ts'
+import { kubernetesPolicy, node, pod, service, slice, v3 } from '../../../support/build.ts'
 import type { Manifest } from '../../../support/build.ts'
 import { withinBestOfThree } from '../../../support/steady/best-of.ts'
+import { stepsOf } from '../../../support/steady/longest-step.ts'
 
 /** chars: the limit of a request to etcd */
 const LONGEST = 1_500_000
@@ -15,6 +17,7 @@ const many = <T>(size: number, one: (at: number) => T): T[] => Array.from({ leng
 const prefix = (at: number): string => `10.${(at >> 8) & 255}.${at & 255}.0/24`
 const prefix6 = (at: number): string => `2001:db8:${(at >> 8).toString(16)}:${(at & 255).toString(16)}::/64`
 const address = (at: number): string => `10.${(at >> 16) & 255}.${(at >> 8) & 255}.${at & 255}`
+const mapped = (at: number): string => `::ffff:${address(at)}`
 const labels = (size: number): Manifest => Object.fromEntries(many(size, (at) => [`l${at}`, 'v']))
 
 const from = (peers: readonly Manifest[]): Manifest => kubernetesPolicy('shop/p', { ingress: [{ from: peers }] })
@@ -22,6 +25,9 @@ const fromPods = (podSelector: Manifest): Manifest => from([{ podSelector }])
 const source = (of: Manifest): Manifest => v3('NetworkPolicy', 'shop/p', { ingress: [{ action: 'Allow', source: of }] })
 const set = (nets: readonly string[]): Manifest => v3('NetworkSet', 'shop/s', { nets })
 const named = (size: number): { name: string; port: number }[] => many(size, (at) => ({ name: `p${at}`, port: 1 + at }))
+const ranged = (loadBalancerSourceRanges: readonly string[]): Manifest =>
+  service('shop/web', { type: 'LoadBalancer', spec: { loadBalancerSourceRanges } })
+const of4 = (endpoints: readonly string[]): Manifest => slice('shop/web-1', { ports: [{ port: 80 }], addressType: 'IPv4', endpoints })
 const labelled = (manifest: Manifest, size: number): Manifest => ({
   ...manifest,
   metadata: { ...(manifest['metadata'] as Manifest), labels: labels(size) },
@@ -56,8 +62,20 @@ const LONG: Readonly<Record<string, (size: number) => Manifest>> = {
   'labels of a pod': (size) => labelled(pod('shop/a', { node: 'n1', ips: ['10.0.0.1'] }), size),
   'ports of a Service': (size) => service('shop/web', { ports: named(size) }),
   'external addresses': (size) => service('shop/web', { spec: { externalIPs: many(size, address) } }),
+  'external addresses in an old form': (size) => service('shop/web', { spec: { externalIPs: many(size, mapped) } }),
+  'external addresses that are refused': (size) => service('shop/web', { spec: { externalIPs: many(size, () => '0.0.0.0') } }),
+  'addresses of a load balancer that are refused': (size) =>
+    service('shop/web', { type: 'LoadBalancer', ingress: many(size, () => ({ ip: '0.0.0.0' })) }),
+  'source ranges in an old form': (size) => ranged(many(size, (at) => `${mapped(at)}/120`)),
+  'source ranges of the other family': (size) => ranged(many(size, prefix6)),
+  'source ranges that cannot be read': (size) => ranged(many(size, () => 'x')),
+  'ports of SCTP of a Service': (size) => service('shop/web', { ports: named(size).map((port) => ({ ...port, protocol: 'SCTP' })) }),
   'source ranges': (size) => service('shop/web', { type: 'LoadBalancer', spec: { loadBalancerSourceRanges: many(size, prefix) } }),
   'endpoints of a slice': (size) => slice('shop/web-1', { ports: [{ port: 80 }], endpoints: many(size, address) }),
+  'endpoints in an old form': (size) => of4(many(size, mapped)),
+  'endpoints that are refused': (size) => of4(many(size, () => '0.0.0.0')),
+  'addresses of a node in an old form': (size) => node('n1', { addresses: many(size, mapped) }),
+  'addresses of a node that are refused': (size) => node('n1', { addresses: many(size, () => '0.0.0.0') }),
   'ports of a slice': (size) => slice('shop/web-1', { ports: named(size), endpoints: ['10.0.0.1'] }),
 }
 
@@ -66,7 +84,7 @@ describe('No step of reading an object takes 100 ms, however much it has of', ()
     const text = JSON.stringify(of(sizeOf(of)))
     expect(text.length).toBeGreaterThan(0.9 * LONGEST)
     await withinBestOfThree(MOST_MS, () => {
-      const { all, longest } = stepsOf(JSON.parse(text))
+      const { all, longest } = stepsOf(reading(JSON.parse(text)))
       if (process.env['SLICES'] !== undefined) console.log(`${what}: ${all.toFixed(0)} ms, the longest step ${longest.toFixed(0)}`)
       return Promise.resolve(longest)
     })
@@ -79,23 +97,8 @@ function sizeOf(of: (size: number) => Manifest): number {
   return Math.floor((1000 * LONGEST) / (more - few))
 }
 
-/** ms of this thread. */
-function stepsOf(value: unknown): { readonly all: number; readonly longest: number } {
+function reading(value: unknown): Sliced<unknown> {
   const identified = identify(value)
   if (identified.kind !== 'ours') throw new Error('not ours')
-  const work = parseInSlices(value, identified.ref, createInternPool())
-  const began = worked()
-  let [last, longest] = [began, 0]
-  for (let isDone = false; !isDone;) {
-    isDone = work.next().done === true
-    const now = worked()
-    longest = Math.max(longest, now - last)
-    last = now
-  }
-  return { all: last - began, longest }
-}
-
-function worked(): number {
-  const { user, system } = process.threadCpuUsage()
-  return (user + system) / 1000
+  return parseInSlices(value, identified.ref, createInternPool())
 }
