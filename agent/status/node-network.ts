@@ -125,7 +125,7 @@ function rawOf(name: string, facts: Facts) {
 
 /** A merge takes away what is named. */
 function withoutOld(raw: ReturnType<typeof rawOf>, before: Said | undefined): object {
-  const gone = Object.fromEntries([...(before?.labels.keys() ?? [])].map((label) => [label, null]))
+  const gone = Object.fromEntries([...(before?.labels ?? [])].map(([label]) => [label, null]))
   const noVteps = Object.fromEntries(
     Object.keys(nodeNetworkRaw(before?.vteps ? { vteps: before.vteps } : {})).map((field) => [field, null]),
   )

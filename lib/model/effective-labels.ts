@@ -2,10 +2,12 @@
 /** What selectors see of an endpoint: its own labels, those of its namespace and service account, and the built-in
  * ones. Layer: lib/model. */
 import {
+  LayeredLabels,
   METADATA_NAME_LABEL,
   NAME_LABEL,
   NAMESPACE_LABEL,
   NAMESPACE_PREFIX,
+  NO_LABELS,
   ORCHESTRATOR_LABEL,
   SERVICE_ACCOUNT_LABEL,
   SERVICE_ACCOUNT_PREFIX,
@@ -30,44 +32,81 @@ export function serviceAccountProfile(namespace: string, name: string): string {
 /** A profile that allows everything unless a Profile of this name says otherwise: automatic host endpoints name it. */
 export const DEFAULT_ALLOW_PROFILE = 'netplane-default-allow'
 
-/** Two pods of one namespace with the same own labels and service account have the same. */
+/** Pods of one namespace and service account inherit the same. */
 export function podLabels(pod: Pick<Pod, 'namespace' | 'labels' | 'serviceAccount'>, from: LabelSources): Labels {
   const { namespace, serviceAccount } = pod
-  const account = { namespace, name: serviceAccount }
-  const labels = inherited([namespaceProfile(namespace), serviceAccountProfile(namespace, serviceAccount)], from)
-  addOwn(labels, pod.labels)
-  addNamespace(labels, namespace, from)
-  addPrefixed(labels, SERVICE_ACCOUNT_PREFIX, from.serviceAccounts.get(`${namespace}/${account.name}`)?.labels)
-  labels.set(SERVICE_ACCOUNT_PREFIX + NAME_LABEL, serviceAccount)
-  labels.set(SERVICE_ACCOUNT_LABEL, serviceAccount)
-  labels.set(ORCHESTRATOR_LABEL, 'k8s')
+  const profiles = [namespaceProfile(namespace), serviceAccountProfile(namespace, serviceAccount)]
+  const account = from.serviceAccounts.get(`${namespace}/${serviceAccount}`)
+  const sources = [from.namespaces.get(namespace), account, ...profiles.map((name) => from.profiles.get(name))]
+  const inherited = madeOnce(`Pod ${namespace}/${serviceAccount}`, sources, () => {
+    const labels = ofProfiles(profiles, from)
+    addNamespace(labels, namespace, from)
+    addPrefixed(labels, SERVICE_ACCOUNT_PREFIX, account?.labels)
+    labels.set(SERVICE_ACCOUNT_PREFIX + NAME_LABEL, serviceAccount)
+    labels.set(SERVICE_ACCOUNT_LABEL, serviceAccount)
+    labels.set(ORCHESTRATOR_LABEL, 'k8s')
+    return labels
+  })
+  return new LayeredLabels(unreserved(pod.labels), inherited)
+}
+
+export function hostEndpointLabels({ labels, profiles }: HostEndpoint, from: LabelSources): Labels {
+  const sources = profiles.map((name) => from.profiles.get(name))
+  const inherited = madeOnce(`HostEndpoint ${profiles.join(' ')}`, sources, () => ofProfiles(profiles, from))
+  return new LayeredLabels(unreserved(labels), inherited)
+}
+
+export function networkSetLabels({ namespace, labels }: NetworkSet, from: LabelSources): Labels {
+  if (namespace === '') return unreserved(labels)
+  const inherited = madeOnce(`NetworkSet ${namespace}`, [from.namespaces.get(namespace)], () => {
+    const made = new Map<string, string>()
+    addNamespace(made, namespace, from)
+    return made
+  })
+  return new LayeredLabels(unreserved(labels), inherited)
+}
+
+interface Made {
+  readonly sources: readonly unknown[]
+  readonly labels: Labels
+}
+
+/** By the first source that there is, and by who inherits. */
+const made = new WeakMap<object, Map<string, Made>>()
+
+/** The same labels for as long as the sources are the same objects. */
+function madeOnce(by: string, sources: readonly (object | undefined)[], make: () => Labels): Labels {
+  const first = sources.find((source) => source !== undefined)
+  if (first === undefined) return make()
+  const known = made.get(first) ?? new Map<string, Made>()
+  made.set(first, known)
+  const before = known.get(by)
+  if (before?.sources.every((source, at) => source === sources[at]) === true) return before.labels
+  const labels = make()
+  known.set(by, { sources, labels })
   return labels
 }
 
-export function hostEndpointLabels(endpoint: HostEndpoint, from: LabelSources): Labels {
-  const labels = inherited(endpoint.profiles, from)
-  addOwn(labels, endpoint.labels)
-  return labels
-}
-
-export function networkSetLabels(set: NetworkSet, from: LabelSources): Labels {
+/** Of labels that two of them have, the later one's. */
+function ofProfiles(names: readonly string[], from: LabelSources): Map<string, string> {
   const labels = new Map<string, string>()
-  addOwn(labels, set.labels)
-  if (set.namespace !== '') addNamespace(labels, set.namespace, from)
-  return labels
-}
-
-function inherited(profiles: readonly string[], from: LabelSources): Map<string, string> {
-  const labels = new Map<string, string>()
-  for (const name of profiles) addOwn(labels, from.profiles.get(name)?.labels)
+  for (const name of names) for (const [key, value] of unreserved(from.profiles.get(name)?.labels ?? NO_LABELS)) labels.set(key, value)
   return labels
 }
 
 const BUILT_IN = new Set([NAMESPACE_LABEL, SERVICE_ACCOUNT_LABEL, ORCHESTRATOR_LABEL])
 
+const checked = new WeakMap<Labels, Labels>()
+
 /** A pod's own labels must not be able to say what its namespace is. */
-function addOwn(labels: Map<string, string>, own: Labels | undefined): void {
-  for (const [key, value] of own ?? []) if (!isReserved(key)) labels.set(key, value)
+function unreserved(own: Labels): Labels {
+  const known = checked.get(own)
+  if (known !== undefined) return known
+  const labels = [...own]
+  const rest = labels.filter(([key]) => !isReserved(key))
+  const result = rest.length === labels.length ? own : new Map(rest)
+  checked.set(own, result)
+  return result
 }
 
 function isReserved(key: string): boolean {

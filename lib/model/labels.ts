@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Labels: names of the built-in ones, and equal maps held once. Layer: lib/model. */
 
-export type Labels = ReadonlyMap<string, string>
+/** Values by key. A Map is one. */
+export interface Labels extends Iterable<readonly [string, string]> {
+  readonly size: number
+  get(key: string): string | undefined
+  has(key: string): boolean
+}
 
 /** What an endpoint says of its namespace and of its service account has these in front. */
 export const NAMESPACE_PREFIX = 'pcns.'
@@ -18,3 +23,34 @@ export const NAME_LABEL = 'netplane.io/name'
 export const METADATA_NAME_LABEL = 'kubernetes.io/metadata.name'
 
 export const NO_LABELS: Labels = new Map()
+
+/** An object's own labels before those that it inherits, which it has in common with others: ten thousands of them are
+ * not copied for each pod. */
+export class LayeredLabels implements Labels {
+  readonly own: Labels
+  readonly inherited: Labels
+  #size: number | undefined
+
+  constructor(own: Labels, inherited: Labels) {
+    this.own = own
+    this.inherited = inherited
+  }
+
+  get size(): number {
+    this.#size ??= [...this.own].reduce((size, [key]) => (this.inherited.has(key) ? size : size + 1), this.inherited.size)
+    return this.#size
+  }
+
+  get(key: string): string | undefined {
+    return this.own.get(key) ?? this.inherited.get(key)
+  }
+
+  has(key: string): boolean {
+    return this.own.has(key) || this.inherited.has(key)
+  }
+
+  *[Symbol.iterator](): Iterator<readonly [string, string]> {
+    yield* this.own
+    for (const label of this.inherited) if (!this.own.has(label[0])) yield label
+  }
+}

@@ -3,7 +3,6 @@
 import { protocolNumber } from '#lib/base/ip.ts'
 import { hostEndpointLabels, namespaceProfile, networkSetLabels, podLabels, serviceAccountProfile } from '#lib/model/effective-labels.ts'
 import type { LabelSources } from '#lib/model/effective-labels.ts'
-import type { Labels } from '#lib/model/labels.ts'
 import type { Node } from '#lib/model/node.ts'
 import { hasOwnAddresses } from '#lib/model/pod.ts'
 import type { Pod } from '#lib/model/pod.ts'
@@ -15,8 +14,6 @@ import { portNumber, type PolicyEndpoint, type PolicyUpdate, type SlicePeers } f
 
 export class PolicyFeed {
   readonly #node: string
-  /** by namespace and service account: effective labels by own ones, of which equal ones are one object */
-  readonly #labels = new Map<string, WeakMap<Labels, Labels>>()
   /** by policy or profile: services that its rules speak of, if they do */
   readonly #services = new Map<string, ReadonlySet<string>>()
 
@@ -40,8 +37,6 @@ export class PolicyFeed {
 
   /** What these changes, which are in the snapshot already, make different. */
   *changes(changes: readonly ObjectChange[], snapshot: Snapshot): Iterable<PolicyUpdate> {
-    const inherited = changes.some(({ kind }) => kind === 'Namespace' || kind === 'ServiceAccount' || kind === 'Profile')
-    if (inherited) this.#labels.clear()
     for (const change of changes) yield* this.#of(change, snapshot)
   }
 
@@ -119,7 +114,7 @@ export class PolicyFeed {
     const value: PolicyEndpoint | undefined = hasOwnAddresses(pod)
       ? {
           kind: 'pod',
-          labels: this.#labelsOf(pod, from),
+          labels: podLabels(pod, from),
           addrs: pod.podIPs,
           ports: pod.ports,
           profiles: profilesOf(pod),
@@ -127,15 +122,6 @@ export class PolicyFeed {
         }
       : undefined
     return { kind: 'endpoint', key: refText(pod), value }
-  }
-
-  #labelsOf(pod: Pod, from: LabelSources): Labels {
-    const key = `${pod.namespace}/${pod.serviceAccount}`
-    const known = this.#labels.get(key) ?? new WeakMap<Labels, Labels>()
-    this.#labels.set(key, known)
-    const labels = known.get(pod.labels) ?? podLabels(pod, from)
-    known.set(pod.labels, labels)
-    return labels
   }
 
   #hostUpdate(endpoint: HostEndpoint, from: LabelSources): PolicyUpdate {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Selectors made ready to be asked of many labels: then a long one costs as much as the labels are many.
+/** Selectors made ready to be asked of many labels: then one costs as much as its parts, or as the labels, are few.
  * Layer: lib/model. */
 import { NAMESPACE_LABEL, NO_LABELS } from '../labels.ts'
 import type { Labels } from '../labels.ts'
@@ -47,11 +47,15 @@ function joined(parts: readonly Selector[], decides: boolean): Matcher {
   for (const { decidesAbsent } of byLabel.values()) if (decidesAbsent) missed++
   return (labels) => {
     let present = 0
-    for (const [label, value] of labels) {
-      const about = byLabel.get(label)
-      if (about?.decidesAbsent === true) present++
-      if (about?.decidesBy(value) === true) return decides
+    const isDecided = (about: LabelParts | undefined, value: string | undefined): boolean => {
+      if (about === undefined || value === undefined) return false
+      if (about.decidesAbsent) present++
+      return about.decidesBy(value)
     }
+    // whichever are fewer
+    if (byLabel.size < labels.size) {
+      for (const [label, about] of byLabel) if (isDecided(about, labels.get(label))) return decides
+    } else for (const [label, value] of labels) if (isDecided(byLabel.get(label), value)) return decides
     if (present < missed) return decides
     return others.some((part) => part(labels) === decides) ? decides : !decides
   }

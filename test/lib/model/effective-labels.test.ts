@@ -2,7 +2,7 @@
 /** What selectors see of pods, sets and host endpoints. Layer: test. */
 import { expect, test } from 'vitest'
 import { hostEndpointLabels, networkSetLabels, podLabels } from '#lib/model/effective-labels.ts'
-import type { Labels } from '#lib/model/labels.ts'
+import { LayeredLabels, type Labels } from '#lib/model/labels.ts'
 import { model, namespace, pod, storeOf, v3 } from '../../support/build.ts'
 import type { Manifest } from '../../support/build.ts'
 
@@ -67,4 +67,23 @@ test('a network set has its namespace’s if it is in one, a host endpoint those
   expect(networkSetLabels(local, snapshot).get('netplane.io/namespace')).toBe('shop')
   expect(shown(networkSetLabels(global, snapshot))).toEqual({})
   expect(shown(hostEndpointLabels(host, snapshot))).toEqual({ guarded: 'no' })
+})
+
+test('pods of one account have what they inherit in common until it changes', () => {
+  const objects = [namespace('shop', { team: 'sales' }), account('front', { role: 'web' })]
+  const store = storeOf(objects)
+  const inheritedBy = (name: string): Labels => {
+    const object = model(pod(`shop/${name}`, { labels: { app: name }, serviceAccount: 'front' }))
+    const labels = object.kind === 'Pod' ? podLabels(object, store.snapshot) : undefined
+    if (!(labels instanceof LayeredLabels)) throw new Error('one layer')
+    expect([labels.get('app'), labels.get('pcsa.role'), labels.has('other')]).toEqual([name, expect.any(String), false])
+    expect(labels.size).toBe([...labels].length)
+    return labels.inherited
+  }
+  const before = inheritedBy('a')
+  expect(inheritedBy('b')).toBe(before)
+  store.sink('test').apply([{ kind: 'upsert', object: model(account('front', { role: 'db' })) }])
+  const after = inheritedBy('a')
+  expect([before.get('pcsa.role'), after.get('pcsa.role')]).toEqual(['web', 'db'])
+  expect(inheritedBy('b')).toBe(after)
 })

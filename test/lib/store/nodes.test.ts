@@ -35,7 +35,12 @@ function known(): unknown {
   const found = store.snapshot.nodes.get('n1')
   if (found === undefined) return undefined
   const { addresses, podCIDRs, blocks = [], subnets, labels, zone } = found
-  return [addresses.map(formatAddr), ...[podCIDRs, blocks, subnets].map((cidrs) => cidrs.map(formatCidr)), [...labels.values()], zone]
+  return [
+    addresses.map(formatAddr),
+    ...[podCIDRs, blocks, subnets].map((cidrs) => cidrs.map(formatCidr)),
+    [...labels].map(([, value]) => value),
+    zone,
+  ]
 }
 
 const BOTH = [['192.168.0.1'], ['10.0.1.0/24'], ['10.9.0.0/26'], ['192.168.0.0/24'], ['east'], 'east']
