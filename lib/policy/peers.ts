@@ -5,6 +5,7 @@ import { isWithin, protocolNumber } from '../base/ip.ts'
 import type { Addr } from '../base/ip.ts'
 import { hostEndpointLabels, networkSetLabels, podLabels } from '../model/effective-labels.ts'
 import type { Labels } from '../model/labels.ts'
+import type { EndpointSlice } from '../model/endpoint-slice.ts'
 import { hasOwnAddresses } from '../model/pod.ts'
 import type { NamedPort } from '../model/policy.ts'
 import type { Snapshot } from '../model/snapshot.ts'
@@ -52,20 +53,31 @@ export function peersOf(world: PolicyWorld): Peers {
     ...(endpoints.get(addr) ?? []).map((one) => one.labels),
     ...sets.filter(({ nets }) => isWithin(nets, addr)).map((set) => set.labels),
   ]
+  const services = new Map<string, PortsByAddr>()
+  const portsAt = (service: string, addr: Addr): readonly ReadonlySet<string>[] => {
+    const byAddr = services.get(service) ?? remembered(services, service, portsByAddr(world.allSlicesOf(service)))
+    return byAddr.get(addr) ?? []
+  }
   return {
     // every rule asks
     labels: (addr) => known.get(addr) ?? remembered(known, addr, labels(addr)),
     nodes: (addr) => nodes.get(addr) ?? [],
     ports: (addr, isMeant) => (endpoints.get(addr) ?? []).flatMap((one) => (isMeant(one.labels) ? one.ports : [])),
     isEndpointOf: (service, addr, port) =>
-      world
-        .allSlicesOf(service)
-        .some(
-          (slice) =>
-            slice.endpoints.some((endpoint) => endpoint.addr === addr) &&
-            (port === undefined || slice.ports.some((own) => protocolNumber(own.protocol) === port.protocol && own.port === port.port)),
-        ),
+      portsAt(service, addr).some((ports) => port === undefined || ports.has(`${port.protocol} ${port.port}`)),
   }
+}
+
+/** By address of an endpoint: "protocol port" of each slice that it is in. */
+type PortsByAddr = ReadonlyMap<Addr, readonly ReadonlySet<string>[]>
+
+function portsByAddr(slices: Iterable<EndpointSlice>): PortsByAddr {
+  const byAddr = new Map<Addr, ReadonlySet<string>[]>()
+  for (const slice of slices) {
+    const ports = new Set(slice.ports.map(({ protocol, port }) => `${protocolNumber(protocol)} ${port}`))
+    for (const { addr } of slice.endpoints) put(byAddr, addr, ports)
+  }
+  return byAddr
 }
 
 function remembered<K, V>(map: Map<K, V>, key: K, value: V): V {

@@ -134,6 +134,22 @@ test('a service that a rule speaks of may have many ports', { timeout: 120_000 }
   expectNoSquare('ports of a service', { size: 1000, costAt, mostTimes: 8 })
 })
 
+test('many rules of a policy may speak of a service of many endpoints, also where they are explained', { timeout: 120_000 }, () => {
+  const costAt = (size: number): number => {
+    const endpoints = Array.from({ length: size }, (_, at) => ({ addr: `10.1.${at >> 8}.${at & 255}` }))
+    const egress = Array.from({ length: size }, () => ({ action: 'Allow', destination: { services: { name: 'web' } } }))
+    const { store } = storeOf([
+      ...WORLD,
+      model(slice('shop/web-1', { service: 'web', ports: [{ port: 80 }], endpoints })),
+      model(v3('NetworkPolicy', 'shop/p', { types: ['Egress'], egress })),
+    ])
+    return cpuMs(() => {
+      explain(store)
+    })
+  }
+  expectNoSquare('endpoints of a service, and rules', { size: 2000, costAt, mostTimes: 8 })
+})
+
 interface Growing {
   readonly size: number
   /** ms */
