@@ -6,7 +6,7 @@
 import { FRONTEND_EXTERNAL, RANGE_INSIDE } from '#lib/base/bpf-constants.ts'
 import { formatAddr, type Addr } from '#lib/base/ip.ts'
 import { sortedEntries } from '#lib/base/order.ts'
-import type { Rejected } from '#lib/base/result.ts'
+import { MOST_TOLD, type Rejected } from '#lib/base/result.ts'
 import type { Sliced } from '#lib/base/async/slices.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
@@ -68,6 +68,8 @@ interface Lost {
   /** why it has nothing at all */
   readonly refused: string | undefined
   readonly rows: readonly ContestedRow[]
+  /** rows besides these */
+  readonly more: number
   readonly toPods: NonNullable<Pod['lost']>
   /** the owner has others */
   readonly isPart: boolean
@@ -81,8 +83,10 @@ export class Compiler {
   readonly #blocks: number | undefined
   #policy: PolicyPipeline
   #claims = new KeyConflicts()
-  /** by owner: rows it wants and another has */
+  /** by owner: rows it wants and another has, as many as are told */
   #lost = new Map<string, Lost>()
+  /** undefined: an owner was compiled since they were last told */
+  #conflicts: readonly Conflict[] | undefined
   /** by key of the service */
   readonly #healthChecks = new Map<string, HealthCheck>()
   #healthChanges = 0
@@ -144,19 +148,22 @@ export class Compiler {
     return compileNode({ ...input, pools: this.#pools(input), node: this.#node, healthChecks, attachments: this.#attachments })
   }
 
-  /** Every address or port that an object wants and another holds, at present. */
+  /** Addresses and ports that objects want and others hold, at present. */
   conflicts(): readonly Conflict[] {
-    return sortedEntries(this.#lost).flatMap(([ref, { refused, rows, toPods, isPart }]) => {
+    this.#conflicts ??= sortedEntries(this.#lost).flatMap(([ref, { refused, rows, more, toPods, isPart }]) => {
       const part = isPart ? { inPart: true as const } : {}
+      const others = `${more} more of its addresses and ports already belong to others`
       return [
         ...(refused === undefined ? [] : [{ rejected: { ref, path: '', reason: refused } }]),
         ...rows.map((row) => ({ ...this.#conflictOf(ref, row), ...part })),
+        ...(more === 0 ? [] : [{ rejected: { ref, path: '', reason: others }, ...part }]),
         ...toPods.map(({ addr, to }) => ({
           rejected: { ref, path: '', reason: `${formatAddr(addr)} already belongs to Pod/${to}` },
           ...part,
         })),
       ]
     })
+    return this.#conflicts
   }
 
   #conflictOf(ref: string, row: ContestedRow): Conflict {
@@ -189,6 +196,7 @@ export class Compiler {
   }
 
   #settle(owner: string, draft: Draft): { readonly fragment: Fragment; readonly disturbed: ReadonlySet<string> } {
+    this.#conflicts = undefined
     const contested = draft.rows.filter(isContested)
     const since = draft.service?.created
     const given = new Set(draft.service?.loadBalancerIPs)
@@ -201,8 +209,16 @@ export class Compiler {
       return { fragment: { owner, rows: draft.rows }, disturbed }
     }
     const rows = contested.filter((row) => lost.has(claimKey(row)))
-    if (owner !== API_SERVERS) this.#lost.set(owner, { refused, rows, toPods, isPart: rows.length < contested.length })
+    if (owner !== API_SERVERS) this.#lost.set(owner, { refused, ...this.#told(rows), toPods, isPart: rows.length < contested.length })
     return { fragment: { owner, rows: draft.rows.filter((row) => !isContested(row) || !lost.has(claimKey(row))) }, disturbed }
+  }
+
+  /** Those that an API server has come first: a condition fails by them. */
+  #told(lost: readonly ContestedRow[]): Pick<Lost, 'rows' | 'more'> {
+    if (lost.length <= MOST_TOLD) return { rows: lost, more: 0 }
+    const isServers = (row: ContestedRow): boolean => this.#claims.holder(claimKey(row)) === API_SERVERS
+    const rows = [...lost.filter(isServers), ...lost.filter((row) => !isServers(row))].slice(0, MOST_TOLD)
+    return { rows, more: lost.length - rows.length }
   }
 
   *#draft(owner: string, input: CompileInput): Sliced<Draft> {

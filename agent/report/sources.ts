@@ -2,7 +2,8 @@
 /** What the sources say of themselves, for log, health and metrics. Layer: agent. */
 import { backoffMs } from '#lib/base/backoff.ts'
 import { systemClock } from '#lib/base/clock.ts'
-import { rejectedText } from '#lib/base/result.ts'
+import { rejectedText, type Rejected } from '#lib/base/result.ts'
+import { MOST_PLACED } from '#lib/manifests/file.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import type { Problem, SourceStatus } from '#lib/store/source.ts'
@@ -81,6 +82,19 @@ export class SourceReport {
     this.#outages.set(source, { said: said + 1, againAt: now + backoffMs(SAY_AGAIN, said) })
     this.#log.error({ source, reason }, 'source.disconnected')
   }
+}
+
+/** With the places of the first few parts of objects: to look for one is to read its file. */
+export function withPlaces(
+  problems: readonly Omit<Problem, 'place'>[],
+  placeOf: (rejected: Rejected) => string | undefined,
+): readonly Problem[] {
+  const places = new Map<string, string | undefined>()
+  return problems.map((problem) => {
+    const part = `${problem.rejected.ref} ${problem.rejected.path}`
+    if (!places.has(part) && places.size < MOST_PLACED) places.set(part, placeOf(problem.rejected))
+    return { place: places.get(part), ...problem }
+  })
 }
 
 function placeOf({ place }: Problem): { readonly place?: string } {

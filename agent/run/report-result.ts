@@ -10,6 +10,7 @@ import type { NodeMoves } from '../dataplane/conntrack/node-moves.ts'
 import type { HttpServers } from '../http/servers.ts'
 import { NODE_ADDRESS, NODE_ADDRESS_FAMILY, NODE_KNOWN } from '../report/own-node.ts'
 import type { RuleLimitReport } from '../report/rule-limits.ts'
+import { withPlaces } from '../report/sources.ts'
 import type { SyncLatency } from '../report/sync-latency.ts'
 import { nodeMoves } from '../watch/node-events.ts'
 import type { ClusterReports } from './cluster-side.ts'
@@ -66,8 +67,5 @@ interface Refusals {
 
 /** All that `by` refuses. */
 function reportRefusals(by: string, { problems, to }: Refusals): void {
-  to.sources.noteRefusals(
-    by,
-    problems.map((one) => ({ place: to.placeOf(one.rejected), ...one })),
-  )
+  to.sources.noteRefusals(by, withPlaces(problems, to.placeOf))
 }

@@ -12,6 +12,9 @@ export interface Rejected {
   readonly reason: string
 }
 
+/** Of one object no more is told than a reader can want. */
+export const MOST_TOLD = 100
+
 /** A value, with the parts of it that were left out; or nothing, with why. `instead` stands in where there was no
  * better one before. */
 export type Parsed<T> =

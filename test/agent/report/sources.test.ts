@@ -2,8 +2,9 @@
 import { describe, expect, test } from 'vitest'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog, type Log, type LogFields } from '#lib/obs/log.ts'
+import { MOST_PLACED } from '#lib/manifests/file.ts'
 import type { Problem } from '#lib/store/source.ts'
-import { SourceReport } from '#agent/report/sources.ts'
+import { SourceReport, withPlaces } from '#agent/report/sources.ts'
 
 function problem(ref: string, reason: string): Problem {
   return { place: 'web.yaml:3', rejected: { ref, path: 'spec', reason } }
@@ -76,4 +77,17 @@ describe('the report of sources', () => {
       { name: 'configuration', available: true, unavailableSince: undefined, rejected: 0 },
     ])
   })
+})
+
+test('places are looked for once for each part of an object, and for the first few', () => {
+  const asked: string[] = []
+  const problems = Array.from({ length: 60 }, (_, at) => ({
+    rejected: { ref: `Service/default/s${at >> 1}`, path: '', reason: `${at} already belongs to another` },
+  }))
+  const placed = withPlaces(problems, ({ ref }) => {
+    asked.push(ref)
+    return `${ref}.yaml:1`
+  })
+  expect(asked).toEqual(Array.from({ length: MOST_PLACED }, (_, at) => `Service/default/s${at}`))
+  expect(placed.map(({ place }) => place !== undefined)).toEqual(problems.map((_, at) => at < 2 * MOST_PLACED))
 })
