@@ -4,7 +4,7 @@
  *
  * What the tables hold depends on what there is, not on how it came to be; the work of a change is in proportion to
  * what it selects. */
-import { atOnce, type Sliced } from '#lib/base/async/slices.ts'
+import { atOnce, inBatches, type Sliced } from '#lib/base/async/slices.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { recordOf } from '#lib/base/object.ts'
 import { comparePolicies } from '#lib/model/policy-order.ts'
@@ -75,10 +75,10 @@ export class PolicyCompiler {
   *slicedChange(updates: Iterable<PolicyUpdate>): Sliced<readonly PolicyStep[]> {
     const touched = nothingTouched()
     for (const update of updates) {
-      this.#update(update, touched)
+      yield* this.#update(update, touched)
       yield
     }
-    this.#meanings(touched)
+    yield* this.#meanings(touched)
     yield
     const steps = yield* this.#steps(touched, true)
     return this.#regroup.isHalfDone ? [...steps, ...(yield* this.#steps(nothingTouched(), false))] : steps
@@ -102,7 +102,7 @@ export class PolicyCompiler {
       switched: () => written.takeEpoch(),
       *coarser() {
         // old rulesets had to tell addresses apart until the last endpoint had another one
-        for (const set of old) for (const row of sets.release(set)) unused.push(row)
+        for (const set of old) for (const row of yield* sets.release(set)) unused.push(row)
         later = targetsOf(yield* addresses.settle())
         return yield* sets.takeNewRows()
       },
@@ -113,9 +113,12 @@ export class PolicyCompiler {
         written.takeEpoch()
         return plan.isBridge ? 'next' : 'same'
       },
-      unused: () => {
-        for (const twin of plan.twins) for (const row of sets.release(sets.at(twin))) unused.push(row)
-        for (const identity of addresses.identities.sweep()) for (const row of sets.forget(identity)) unused.push(row)
+      *unused() {
+        for (const twin of plan.twins) for (const row of yield* sets.release(sets.at(twin))) unused.push(row)
+        for (const identity of yield* addresses.identities.sweep()) {
+          for (const row of sets.forget(identity)) unused.push(row)
+          yield
+        }
         return unused
       },
     })
@@ -153,11 +156,11 @@ export class PolicyCompiler {
     }
   }
 
-  #update(update: PolicyUpdate, touched: DirtyGroups): void {
+  *#update(update: PolicyUpdate, touched: DirtyGroups): Sliced<void> {
     if (update.kind === 'policy' || update.kind === 'tier' || update.kind === 'profile') this.#lines.forget()
     switch (update.kind) {
       case 'policy':
-        return this.#setPolicy(update.key, update.value, touched)
+        return yield* this.#setPolicy(update.key, update.value, touched)
       case 'tier':
         this.#rules.setTier(update.key, update.value)
         for (const group of this.#population.groups.values()) touched.groups.add(group)
@@ -172,28 +175,28 @@ export class PolicyCompiler {
         touched.services.add(update.key)
         return
       case 'set':
-        return this.#population.setNets(update.key, update.value)
+        return yield* this.#population.setNets(update.key, update.value)
       case 'endpoint':
         if (update.value?.kind === 'host' || this.#population.hostAt(update.key) !== undefined) touched.hosts.add(update.key)
-        for (const addr of this.#population.setEndpoint(update.key, update.value, (group) => this.#newGroup(group, touched)))
+        for (const addr of yield* this.#population.setEndpoint(update.key, update.value, (group) => this.#newGroup(group, touched)))
           touched.addrs.add(addr)
     }
   }
 
-  #newGroup(of: NewGroup, touched: DirtyGroups): Members {
-    const group = { ...of, policies: selecting(this.#rules.policies.values(), of.labels), lines: NO_LINES, sets: NO_SETS }
+  *#newGroup(of: NewGroup, touched: DirtyGroups): Sliced<Members> {
+    const group = { ...of, policies: yield* selecting(this.#rules.policies.values(), of.labels), lines: NO_LINES, sets: NO_SETS }
     touched.groups.add(group)
     return group
   }
 
-  #setPolicy(key: string, policy: Policy | undefined, touched: DirtyGroups): void {
+  *#setPolicy(key: string, policy: Policy | undefined, touched: DirtyGroups): Sliced<void> {
     const before = this.#rules.policies.get(key)
     this.#rules.setPolicy(key, policy)
     const replaced = new Set(
       [before, policy].flatMap((one) => (one?.staged === undefined ? [] : [refText({ ...one, kind: realKind(one.kind) })])),
     )
     const isSubject = policy && matcherOf(policy.subject)
-    for (const group of this.#population.groups.values()) {
+    yield* inBatches(this.#population.groups.values(), (group) => {
       const had = before !== undefined && group.policies.includes(before)
       const has = isSubject?.(group.labels) === true
       if (had || has) {
@@ -201,16 +204,16 @@ export class PolicyCompiler {
         group.policies = has && policy !== undefined ? [...others, policy].sort(comparePolicies) : others
       }
       if (had || has || (replaced.size > 0 && group.policies.some((other) => replaced.has(refText(other))))) touched.groups.add(group)
-    }
+    })
   }
 
   /** Names of ports and services that mean something else make other rules of the policies that speak of them. */
-  #meanings(touched: DirtyGroups): void {
+  *#meanings(touched: DirtyGroups): Sliced<void> {
     if (touched.services.size > 0)
       for (const live of [...this.#addresses.identities.atoms]) {
         const { question } = live.atom
         if (question.kind === 'services' && question.services.some((service) => touched.services.has(service)))
-          this.#addresses.servicesChanged(live)
+          yield* this.#addresses.servicesChanged(live)
       }
     const changed = this.#rules.meansOther(this.#addresses.things.takeTouchedNames(), touched.services)
     if (changed.size === 0) return

@@ -5,6 +5,7 @@ import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import { PolicyCompiler } from './compiler.ts'
 import { PolicyFeed } from './object-to-update.ts'
 import type { TruncatedRuleLists, QuotaExceeded, PolicySize } from './policy-size.ts'
+import type { PolicyUpdate } from './policy-update.ts'
 import type { PolicyStep } from './tables.ts'
 
 export class PolicyPipeline {
@@ -24,7 +25,11 @@ export class PolicyPipeline {
 
   /** These are in the snapshot already. */
   *changes(changes: readonly ObjectChange[], snapshot: Snapshot): Sliced<readonly PolicyStep[]> {
-    const updates = [...this.#feed.changes(changes, snapshot)]
+    const updates: PolicyUpdate[] = []
+    for (const update of this.#feed.changes(changes, snapshot)) {
+      updates.push(update)
+      yield
+    }
     return updates.length === 0 ? [] : yield* this.#compiler.slicedChange(updates)
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which identity each address and prefix has, kept up to date. Layer: agent/compile (pure). */
-import { atOnce, type Sliced } from '#lib/base/async/slices.ts'
+import { inBatches, type Sliced } from '#lib/base/async/slices.ts'
 import { addrBits, ANY_V4, depthOf, prefixKey } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { AddressChanges, IdentityMove, NetMove } from './address-changes.ts'
@@ -101,14 +101,14 @@ export class Addresses {
     const isTrue = truthOf(question)
     // a selector may be so long that to make it ready, and to look for what it needs, are a slice each
     yield
-    for (const thing of this.things.candidates(question)) {
-      if (thing.atoms.at(-1) === live || !isTrue(thing)) continue
+    yield* inBatches(this.things.candidates(question), (thing) => {
+      if (thing.atoms.at(-1) === live || !isTrue(thing)) return
       thing.atoms.push(live)
       this.#markThing(thing)
-    }
+    })
   }
 
-  dropAtom(key: string): void {
+  *dropAtom(key: string): Sliced<void> {
     const gone = this.identities.dropAtom(key)
     if (gone === undefined) return
     const { question } = gone.atom
@@ -116,17 +116,19 @@ export class Addresses {
       for (const prefix of this.#takeNames(gone)) this.#gone.add(gone, prefix)
       return
     }
-    for (const thing of this.things.candidates(question)) {
-      if (!hasPredicate(thing.atoms, gone)) continue
+    yield* inBatches(this.things.candidates(question), (thing) => {
+      if (!hasPredicate(thing.atoms, gone)) return
       this.#gone.add(gone, thing)
       this.#markThing(thing)
-    }
+    })
   }
 
   /** The endpoints of the services that this live atom is about are others. */
-  servicesChanged(live: LivePredicate): void {
-    for (const prefix of this.#takeNames(live)) takeOut(prefix.atoms, live)
-    atOnce(this.#nameNets(live))
+  *servicesChanged(live: LivePredicate): Sliced<void> {
+    yield* inBatches(this.#takeNames(live), (prefix) => {
+      takeOut(prefix.atoms, live)
+    })
+    yield* this.#nameNets(live)
   }
 
   *#nameNets(live: LivePredicate): Sliced<void> {
@@ -158,7 +160,7 @@ export class Addresses {
   /** Predicates of all identities that {@link settle} would look for: those of prefixes, and of addresses, alike ones
    * once. Prefixes within those of many predicates have all of these. Nothing where they cannot be many. */
   *weigh(): Sliced<AlikeLists> {
-    this.#gone.takeOut()
+    yield* this.#gone.takeOut()
     yield* this.#spread()
     const alike = new AlikeLists()
     if (this.identities.predicates * (this.#dirtyPrefixes.size + this.#dirtyEnds.size) < WORTH_WEIGHING) return alike
@@ -176,7 +178,7 @@ export class Addresses {
 
   /** Brings everything up to date. */
   *settle(): Sliced<AddressChanges> {
-    this.#gone.takeOut()
+    yield* this.#gone.takeOut()
     yield* this.#spread()
     const prefixes = [...this.#dirtyPrefixes].flatMap((key) => this.#prefixes.get(key) ?? [])
     const strangers: Identity[] = []
@@ -184,9 +186,10 @@ export class Addresses {
       strangers.push(this.#prefixes.identityAround(prefix.cidr.addr, depthOf(prefix.cidr)))
       yield
     }
-    const ends = [...this.#dirtyEnds].flatMap((addr): EndBefore[] => {
+    const ends: EndBefore[] = []
+    yield* inBatches(this.#dirtyEnds, (addr) => {
       const known = this.#ends.get(addr)
-      return known === undefined ? [] : [{ addr, known, was: known.identity ?? this.#prefixes.identityAround(addr, WHOLE) }]
+      if (known !== undefined) ends.push({ addr, known, was: known.identity ?? this.#prefixes.identityAround(addr, WHOLE) })
     })
     this.#dirtyPrefixes.clear()
     this.#dirtyEnds.clear()

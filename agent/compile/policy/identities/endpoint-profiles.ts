@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Endpoints and network sets by what rules can tell of them: those with equal labels and ports are one thing.
  * Layer: agent/compile (pure). */
-import type { Labels } from '#lib/model/labels.ts'
+import { inBatches, type Sliced } from '#lib/base/async/slices.ts'
+import { LayeredLabels, type Labels } from '#lib/model/labels.ts'
 import type { NamedPort } from '#lib/model/policy.ts'
 import { needsOf } from '#lib/model/selector/needs.ts'
 import type { Matcher } from '#lib/model/selector/matcher.ts'
 import type { Selector } from '#lib/model/selector/selector.ts'
 import { portNumber } from '../policy-update.ts'
 import { byIndex } from './identities.ts'
-import { isTrueOf, portsOfName } from './predicates.ts'
+import { isTrueOf, portsOfName, shortened } from './predicates.ts'
 import type { Described, Question, ServicePort } from './predicates.ts'
 import type { LivePredicate } from './identities.ts'
 
@@ -24,26 +25,37 @@ const NONE: ReadonlySet<EndpointProfile> = new Set()
 
 export class EndpointProfiles {
   readonly #all = new Map<string, EndpointProfile>()
-  /** label → value → things */
-  readonly #byLabel = new Map<string, Map<string, Set<EndpointProfile>>>()
+  /** label → value → layers of labels that have it */
+  readonly #byLabel = new Map<string, Map<string, Set<Labels>>>()
+  /** by layer */
+  readonly #things = new Map<Labels, Set<EndpointProfile>>()
   readonly #byPortName = new Map<string, Set<EndpointProfile>>()
   readonly #texts = new WeakMap<Labels, string>()
   /** names of ports of things that came or went */
   readonly #touchedNames = new Set<string>()
 
+  /** Names of ports that may mean others than the last time this was asked. */
+  takeTouchedNames(): ReadonlySet<string> {
+    const touched = new Set(this.#touchedNames)
+    this.#touchedNames.clear()
+    return touched
+  }
+
   /** The thing with these, made if need be; `atoms`: all that live. */
-  take(of: Described, atoms: Iterable<LivePredicate>): EndpointProfile {
-    const key = `${of.kind} ${this.#labelsText(of.labels)}\n${portsText(of.ports)}`
+  *take(of: Described, atoms: Iterable<LivePredicate>): Sliced<EndpointProfile> {
+    const key = [of.kind, ...layersOf(of.labels).map((layer) => this.#labelsText(layer)), portsText(of.ports)].join('\n')
     const known = this.#all.get(key)
     if (known !== undefined) {
       known.users++
       return known
     }
     const thing: EndpointProfile = { ...of, key, users: 1, atoms: [] }
-    for (const atom of atoms) if (isTrueOf(atom.atom.question, thing)) thing.atoms.push(atom)
+    yield* inBatches(atoms, (atom) => {
+      if (isTrueOf(atom.atom.question, thing)) thing.atoms.push(atom)
+    })
     thing.atoms.sort(byIndex)
     this.#all.set(key, thing)
-    for (const [label, value] of thing.labels) this.#labelled(label, value).add(thing)
+    for (const layer of layersOf(thing.labels)) this.#enter(layer, thing)
     for (const { name } of thing.ports) {
       this.#named(name).add(thing)
       this.#touchedNames.add(name)
@@ -55,11 +67,7 @@ export class EndpointProfiles {
   release(thing: EndpointProfile): boolean {
     if (--thing.users > 0) return false
     this.#all.delete(thing.key)
-    for (const [label, value] of thing.labels) {
-      const things = this.#byLabel.get(label)?.get(value)
-      things?.delete(thing)
-      if (things?.size === 0) this.#byLabel.get(label)?.delete(value)
-    }
+    for (const layer of layersOf(thing.labels)) this.#takeOut(layer, thing)
     for (const { name } of thing.ports) {
       this.#byPortName.get(name)?.delete(thing)
       this.#touchedNames.add(name)
@@ -84,7 +92,7 @@ export class EndpointProfiles {
     for (const [label, { absent, values }] of needsOf(selector)) {
       if (absent || values === undefined) continue
       const byValue = this.#byLabel.get(label)
-      return byValue === undefined ? NONE : thingsAt(byValue, values)
+      return byValue === undefined ? NONE : this.#thingsAt(byValue, values)
     }
     return this.#all.values()
   }
@@ -98,30 +106,48 @@ export class EndpointProfiles {
     return [...ports].sort((a, b) => a[0] - b[0]).map(([, port]) => port)
   }
 
-  /** Names of ports that may mean others than the last time this was asked. */
-  takeTouchedNames(): ReadonlySet<string> {
-    const touched = new Set(this.#touchedNames)
-    this.#touchedNames.clear()
-    return touched
-  }
-
   #labelsText(labels: Labels): string {
     const known = this.#texts.get(labels)
     if (known !== undefined) return known
-    const text = [...labels]
-      .map(([label, value]) => `${label}=${value}`)
-      .sort()
-      .join(',')
+    const text = shortened(
+      [...labels]
+        .map(([label, value]) => `${label}=${value}`)
+        .sort()
+        .join(','),
+    )
     this.#texts.set(labels, text)
     return text
   }
 
-  #labelled(label: string, value: string): Set<EndpointProfile> {
-    const byValue = this.#byLabel.get(label) ?? new Map<string, Set<EndpointProfile>>()
-    this.#byLabel.set(label, byValue)
-    const things = byValue.get(value) ?? new Set()
-    byValue.set(value, things)
-    return things
+  #enter(layer: Labels, thing: EndpointProfile): void {
+    const known = this.#things.get(layer)
+    if (known !== undefined) {
+      known.add(thing)
+      return
+    }
+    this.#things.set(layer, new Set([thing]))
+    for (const [label, value] of layer) {
+      const byValue = this.#byLabel.get(label) ?? new Map<string, Set<Labels>>()
+      this.#byLabel.set(label, byValue)
+      byValue.set(value, (byValue.get(value) ?? new Set()).add(layer))
+    }
+  }
+
+  #takeOut(layer: Labels, thing: EndpointProfile): void {
+    const things = this.#things.get(layer)
+    things?.delete(thing)
+    if (things?.size !== 0) return
+    this.#things.delete(layer)
+    for (const [label, value] of layer) {
+      const byValue = this.#byLabel.get(label)
+      byValue?.get(value)?.delete(layer)
+      if (byValue?.get(value)?.size === 0) byValue.delete(value)
+      if (byValue?.size === 0) this.#byLabel.delete(label)
+    }
+  }
+
+  *#thingsAt(byValue: ReadonlyMap<string, ReadonlySet<Labels>>, values: ReadonlySet<string>): Iterable<EndpointProfile> {
+    for (const value of values) for (const layer of byValue.get(value) ?? []) yield* this.#things.get(layer) ?? NONE
   }
 
   #named(name: string): Set<EndpointProfile> {
@@ -131,8 +157,9 @@ export class EndpointProfiles {
   }
 }
 
-function* thingsAt(byValue: ReadonlyMap<string, ReadonlySet<EndpointProfile>>, values: ReadonlySet<string>): Iterable<EndpointProfile> {
-  for (const value of values) yield* byValue.get(value) ?? NONE
+/** Labels that many inherit are one layer of all of them. */
+function layersOf(labels: Labels): readonly Labels[] {
+  return labels instanceof LayeredLabels ? [labels.own, labels.inherited] : [labels]
 }
 
 /** Equal ports have equal texts, whatever their order. */

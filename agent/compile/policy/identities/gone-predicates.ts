@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Predicates that nothing asks any more, to be taken out of all lists that have them at once: one by one would cost
  * the square of what a policy asks. Layer: agent/compile (pure). */
+import type { Sliced } from '#lib/base/async/slices.ts'
 import type { LivePredicate } from './identities.ts'
 
 /** Its list is ascending. */
@@ -17,8 +18,11 @@ export class GonePredicates {
     this.#owners.add(owner)
   }
 
-  takeOut(): void {
-    for (const owner of this.#owners) owner.atoms = owner.atoms.filter((atom) => !this.#gone.has(atom))
+  *takeOut(): Sliced<void> {
+    for (const owner of this.#owners) {
+      owner.atoms = owner.atoms.filter((atom) => !this.#gone.has(atom))
+      yield
+    }
     this.#gone.clear()
     this.#owners.clear()
   }

@@ -141,15 +141,21 @@ export class Identities {
   }
 
   /** Forgets those that are without users, and says which. */
-  sweep(): readonly Identity[] {
+  *sweep(): Sliced<readonly Identity[]> {
     const gone = [...this.unused]
-    for (const identity of gone) this.#forget(identity)
+    for (const identity of gone) {
+      this.#forget(identity)
+      yield
+    }
     return gone
   }
 
   /** The same of those that no set has heard of yet. */
-  sweepMade(): void {
-    for (const identity of [...this.made]) if (this.unused.has(identity)) this.#forget(identity)
+  *sweepMade(): Sliced<void> {
+    for (const identity of [...this.made]) {
+      if (this.unused.has(identity)) this.#forget(identity)
+      yield
+    }
   }
 
   #forget(identity: Identity): void {

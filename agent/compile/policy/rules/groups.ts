@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Local endpoints that the same policies select, and the lines of rules these make. Layer: agent/compile (pure). */
-import type { Sliced } from '#lib/base/async/slices.ts'
+import { inBatches, type Sliced } from '#lib/base/async/slices.ts'
 import { DEFAULT_ALLOW_PROFILE, namespaceProfile } from '#lib/model/effective-labels.ts'
 import { comparePolicies, isClosedIn, tierOf } from '#lib/model/policy-order.ts'
 import type { Direction, NamedPort, Policy, Scope, Tier } from '#lib/model/policy.ts'
@@ -126,6 +126,10 @@ function ownPorts({ kind, ports }: Group): readonly NamedPort[] | undefined {
 }
 
 /** Of all policies, those that select the labels, in order. */
-export function selecting(policies: Iterable<Policy>, labels: Labels): readonly Policy[] {
-  return [...policies].filter((policy) => selects(policy.subject, labels)).sort(comparePolicies)
+export function* selecting(policies: Iterable<Policy>, labels: Labels): Sliced<readonly Policy[]> {
+  const selected: Policy[] = []
+  yield* inBatches(policies, (policy) => {
+    if (selects(policy.subject, labels)) selected.push(policy)
+  })
+  return selected.sort(comparePolicies)
 }

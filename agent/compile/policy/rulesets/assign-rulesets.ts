@@ -94,7 +94,7 @@ export class RulesetAssignment {
 
   *#settleAgain(before: AddressChanges): Sliced<AddressChanges> {
     const moves = joined(before, yield* this.#of.addresses.settle())
-    this.#of.addresses.identities.sweepMade()
+    yield* this.#of.addresses.identities.sweepMade()
     return moves
   }
 
@@ -151,7 +151,7 @@ export class RulesetAssignment {
     for (const set of had.values()) yield* sets.leave(set)
     if (!before.has(group)) before.set(group, had)
     // nothing has been said of these yet
-    else for (const set of had.values()) sets.release(set)
+    else for (const set of had.values()) yield* sets.release(set)
   }
 
   /** Closes namespaces whose predicates would be true of too many prefixes and endpoints, before anything is made of
@@ -190,7 +190,7 @@ export class RulesetAssignment {
     for (;;) {
       const open = room.namespaces.filter((owner) => !closed.has(owner))
       const fixed = open.reduce((sum, owner) => sum + room.rowsOf(owner, 'bits'), own)
-      const { rows, cluster, saved } = countIdentityRows(addresses.identities.all)
+      const { rows, cluster, saved } = yield* countIdentityRows(addresses.identities.all)
       if (fixed + rows <= Math.max(half, own + cluster + least)) return crowded
       const savedBy = (owner: string): number => room.rowsOf(owner, 'bits') + (saved.get(owner) ?? 0)
       // of equal ones the first by name

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Endpoints and network sets, the things they are, and the groups in which local ones stand. Layer: agent/compile
  * (pure). */
+import { inBatches, type Sliced } from '#lib/base/async/slices.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { Addresses } from '../identities/addresses.ts'
 import type { Group } from '../rules/groups.ts'
@@ -69,14 +70,18 @@ export class EndpointGroups {
 
   /** `newGroup` makes the group of a local endpoint that is the first of its kind. Returns addresses whose sets may
    * be others now. */
-  setEndpoint(key: string, value: PolicyEndpoint | undefined, newGroup: (group: NewGroup) => Members): readonly Addr[] {
+  *setEndpoint(key: string, value: PolicyEndpoint | undefined, newGroup: (group: NewGroup) => Sliced<Members>): Sliced<readonly Addr[]> {
     const before = this.#ends.get(key)
-    const after = value === undefined ? undefined : this.#settle(key, value, newGroup)
+    const after = value === undefined ? undefined : yield* this.#settle(key, value, newGroup)
     if (after === undefined) this.#ends.delete(key)
     else this.#ends.set(key, after)
     if (before?.thing !== after?.thing || !sameAddrs(before?.value.addrs, after?.value.addrs)) {
-      for (const addr of after?.value.addrs ?? []) if (after !== undefined) this.#addresses.attach(addr, after.thing)
-      for (const addr of before?.value.addrs ?? []) if (before !== undefined) this.#addresses.detach(addr, before.thing)
+      yield* inBatches(after?.value.addrs ?? [], (addr) => {
+        if (after !== undefined) this.#addresses.attach(addr, after.thing)
+      })
+      yield* inBatches(before?.value.addrs ?? [], (addr) => {
+        if (before !== undefined) this.#addresses.detach(addr, before.thing)
+      })
     }
     if (before !== undefined) {
       this.#addresses.things.release(before.thing)
@@ -95,23 +100,27 @@ export class EndpointGroups {
     return emptied
   }
 
-  setNets(key: string, value: LabelledPrefixes | undefined): void {
+  *setNets(key: string, value: LabelledPrefixes | undefined): Sliced<void> {
     const before = this.#sets.get(key)
     if (value === undefined) this.#sets.delete(key)
     else {
-      const thing = this.#addresses.things.take({ kind: 'set', labels: value.labels, ports: [] }, this.#addresses.identities.atoms)
-      for (const cidr of value.nets) this.#addresses.attachNet(cidr, thing)
+      const thing = yield* this.#addresses.things.take({ kind: 'set', labels: value.labels, ports: [] }, this.#addresses.identities.atoms)
+      yield* inBatches(value.nets, (cidr) => {
+        this.#addresses.attachNet(cidr, thing)
+      })
       this.#sets.set(key, { thing, nets: value.nets })
     }
     if (before === undefined) return
-    for (const cidr of before.nets) this.#addresses.detachNet(cidr, before.thing)
+    yield* inBatches(before.nets, (cidr) => {
+      this.#addresses.detachNet(cidr, before.thing)
+    })
     this.#addresses.things.release(before.thing)
   }
 
-  #settle(key: string, value: PolicyEndpoint, newGroup: (group: NewGroup) => Members): Resident {
+  *#settle(key: string, value: PolicyEndpoint, newGroup: (group: NewGroup) => Sliced<Members>): Sliced<Resident> {
     const { labels, ports, profiles } = value
     const kind = value.kind === 'node' ? 'node' : 'endpoint'
-    const thing = this.#addresses.things.take({ kind, labels, ports }, this.#addresses.identities.atoms)
+    const thing = yield* this.#addresses.things.take({ kind, labels, ports }, this.#addresses.identities.atoms)
     if (!value.local) return { value, thing, group: undefined }
     const groupKey = `${value.kind} ${thing.key}\n${profiles.join()}`
     const of = {
@@ -122,7 +131,7 @@ export class EndpointGroups {
       profiles,
       ends: new Set<string>(),
     }
-    const group = this.groups.get(groupKey) ?? newGroup(of)
+    const group = this.groups.get(groupKey) ?? (yield* newGroup(of))
     this.groups.set(groupKey, group)
     group.ends.add(key)
     return { value, thing, group }

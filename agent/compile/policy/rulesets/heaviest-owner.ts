@@ -18,8 +18,8 @@ const LEAST_BLAMED = MOST_WEIGHT / 8
 export function* heaviestOwner(addresses: Addresses, namespaces: readonly string[]): Sliced<string | undefined> {
   const { weight, times } = yield* addresses.weigh()
   if (weight <= MOST_WEIGHT) return undefined
-  const asked = sumByOwner(Iterator.from(addresses.identities.atoms).map((atom) => [atom, 1] as const))
-  const weights = sumByOwner([...times].flatMap(([atoms, count]) => atoms.map((atom) => [atom, count] as const)))
+  const asked = yield* sumByOwner([[[...addresses.identities.atoms], 1]])
+  const weights = yield* sumByOwner(times)
   const weightOf = (owner: string): number => weights.get(owner) ?? 0
   const isToBlame = (owner: string): boolean =>
     weightOf(owner) > MOST_OF_ONE || (weightOf(owner) > LEAST_BLAMED && (asked.get(owner) ?? 0) >= MANY_PREDICATES)
@@ -29,11 +29,14 @@ export function* heaviestOwner(addresses: Addresses, namespaces: readonly string
 
 /** What several namespaces ask counts for each: else two that ask the same would go free. What the cluster asks is
  * there without them. */
-function sumByOwner(weights: Iterable<readonly [LivePredicate, number]>): ReadonlyMap<string, number> {
+function* sumByOwner(lists: Iterable<readonly [readonly LivePredicate[], number]>): Sliced<ReadonlyMap<string, number>> {
   const sums = new Map<string, number>()
-  for (const [{ rows }, weight] of weights) {
-    if (rows.has(CLUSTER)) continue
-    for (const owner of rows.keys()) sums.set(owner, (sums.get(owner) ?? 0) + weight)
+  for (const [atoms, weight] of lists) {
+    for (const { rows } of atoms) {
+      if (rows.has(CLUSTER)) continue
+      for (const owner of rows.keys()) sums.set(owner, (sums.get(owner) ?? 0) + weight)
+    }
+    yield
   }
   return sums
 }

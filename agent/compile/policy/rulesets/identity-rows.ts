@@ -4,6 +4,7 @@
  * A ruleset that asks about an address has a row for each identity that the address may have. All predicates in use,
  * of whatever policy, tell identities apart. So a policy that asks for many prefixes, or for many parts of all pods,
  * adds rows to other policies' rulesets. */
+import type { Sliced } from '#lib/base/async/slices.ts'
 import { rowsOf } from '../identities/identities.ts'
 import type { Identity, LivePredicate } from '../identities/identities.ts'
 import { CLUSTER } from './policy-quota.ts'
@@ -18,11 +19,12 @@ export interface IdentityRows {
 }
 
 /** Of identities as they will be when predicates that no wanted ruleset asks are forgotten. */
-export function countIdentityRows(identities: Iterable<Identity>): IdentityRows {
+export function* countIdentityRows(identities: Iterable<Identity>): Sliced<IdentityRows> {
   const distinct = new Map<string, readonly LivePredicate[]>()
   for (const { users, atoms } of identities) {
     const wanted = users > 0 ? atoms.filter(({ rows: some }) => some.size > 0) : []
     if (wanted.length > 0) distinct.set(keyOf(wanted), wanted)
+    yield
   }
   const saved = new Map<string, number>()
   const seen = new Map<string, Set<string>>()
@@ -45,6 +47,7 @@ export function countIdentityRows(identities: Iterable<Identity>): IdentityRows 
       keys.add(key)
       const rows = sumOf(atoms, (atom) => (merges ? rowsOf(atom) : rowsFor(atom, owner)))
       saved.set(owner, (saved.get(owner) ?? 0) + rows)
+      yield
     }
   }
   return { ...sums, saved }

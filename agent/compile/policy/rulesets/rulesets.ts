@@ -139,7 +139,7 @@ export class LiveRulesets {
   }
 
   /** One endpoint less. Returns all rows of a set that is no longer in use: they are to be removed. */
-  release(set: LiveRuleset | undefined): readonly SetRow[] {
+  *release(set: LiveRuleset | undefined): Sliced<readonly SetRow[]> {
     if (set === undefined || --set.users > 0) return []
     this.#byId.delete(set.compiled.id)
     this.#bits -= bitsIn(set.compiled)
@@ -147,10 +147,11 @@ export class LiveRulesets {
     for (const name of set.ruleNames) this.numbers.release(name)
     for (const side of sidesOf(set))
       for (const key of side.atoms.keys()) {
-        this.#addresses.dropAtom(key)
+        yield* this.#addresses.dropAtom(key)
         const askers = this.#askers.get(key)
         askers?.delete(set)
         if (askers?.size === 0) this.#askers.delete(key)
+        yield
       }
     return [...set.compiled.rows, ...set.rules, ...[...set.rowsOf.values()].flat()]
   }

@@ -70,7 +70,10 @@ export function restartSteps(steps: readonly PolicyStep[], kernel: KernelPolicy)
     prefixes: () => written.takeGoneNets(),
     untwinned: () => [...whole.ends, ...whole.hosts],
     bridged: () => (plan.isBridge ? 'next' : 'same'),
-    unused: () => extra,
+    *unused() {
+      yield
+      return extra
+    },
   }
   return atOnce(transitionSteps(rows))
 }

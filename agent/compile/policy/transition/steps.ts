@@ -28,7 +28,7 @@ export interface TransitionRows {
   untwinned(): readonly EndpointRow[]
   bridged(): Epoch
   /** what nothing refers to any longer */
-  unused(): readonly PolicyRow[]
+  unused(): Sliced<readonly PolicyRow[]>
 }
 
 type Draft = PolicyStep | { readonly kind: 'epoch'; readonly epoch: 'same' }
@@ -49,7 +49,7 @@ export function* transitionSteps(of: TransitionRows): Sliced<readonly PolicyStep
     { kind: 'delete', rows: of.prefixes() },
     { kind: 'switch', rows: of.untwinned() },
     { kind: 'epoch', epoch: of.bridged() },
-    { kind: 'delete', rows: of.unused() },
+    { kind: 'delete', rows: yield* of.unused() },
   ]
   return drafts.filter(hasEffect)
 }
