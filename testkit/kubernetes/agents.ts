@@ -11,6 +11,10 @@ import { programCommand } from '../base/program.ts'
 const HEALTH_PORT = 9099
 /** The kernel verifies programs again on each node, and nodes share the machine. */
 const READY_MS = 120_000
+/** A pod of the daemon set has half a minute to end. */
+const GONE_MS = 90_000
+/** curl's word for it */
+const NOBODY_LISTENS = 7
 
 /** A cluster to an administrator. */
 export type Administered = Pick<Cluster, 'plane' | 'folder' | 'kubectl'>
@@ -22,8 +26,15 @@ export async function installAgents(cluster: Cluster): Promise<void> {
   await mapLimited(cluster.nodes, 2, (node) => startAgent(cluster, node))
 }
 
-/** Resolves when it is ready. Throws with the end of its log when it ends, or is not ready in time. */
+/** Resolves when it is ready. Throws with the end of its log when it ends, or is not ready in time, and where another
+ * agent does not go: that one would answer in its place. */
 export async function startAgent(cluster: Cluster, node: string): Promise<void> {
+  const asked = async (): Promise<number | undefined> => {
+    const { status } = await cluster.lab.run(`node/${node}`, ['curl', '-s', '--fail', `http://127.0.0.1:${HEALTH_PORT}/readiness`])
+    return status
+  }
+  const isFree = await waitFor(async () => (await asked()) === NOBODY_LISTENS || undefined, { timeoutMs: GONE_MS, everyMs: 200 })
+  if (isFree !== true) throw new Error(`another agent runs on node ${node}`)
   const command = programCommand('agent')
   const flags = [
     '--node',
@@ -39,8 +50,7 @@ export async function startAgent(cluster: Cluster, node: string): Promise<void> 
   const ready = await waitFor(
     async () => {
       if (cluster.daemons.pid({ node }, NAME) === undefined) return 'ended'
-      const { status } = await cluster.lab.run(`node/${node}`, ['curl', '-s', '--fail', `http://127.0.0.1:${HEALTH_PORT}/readiness`])
-      return status === 0 ? 'ready' : undefined
+      return (await asked()) === 0 ? 'ready' : undefined
     },
     { timeoutMs: READY_MS, everyMs: 200 },
   )

@@ -20,7 +20,8 @@ test(
       const [after] = await runPods(cluster, namespace.name, [{ name: 'after', node: 'a' }])
       for (const to of addressesOf(before)) expect(after && (await ask(cluster, after, urlOf(to, HTTP_PORT)))).toBe('before')
     } finally {
-      await cluster.kubectl(['delete', DAEMON_SET, '-n', OURS, '--ignore-not-found', '--timeout=60s'], { timeoutMs: 90_000 })
+      const whole = ['--cascade=foreground', '--timeout=120s']
+      await cluster.kubectl(['delete', DAEMON_SET, '-n', OURS, '--ignore-not-found', ...whole], { timeoutMs: 150_000 })
       for (const node of cluster.nodes) await startAgent(cluster, node)
     }
   },
