@@ -33,13 +33,13 @@ const without = (size: number): KubeObject =>
 /** By what comes, and goes again, beside so many pods. */
 const LONG: Readonly<Record<string, { readonly beside: number; readonly object: KubeObject }>> = {
   'peers that each of 300 pods may be': { beside: 300, object: without(3000) },
-  'peers of which there are too many for 300 pods': { beside: 300, object: without(15_000) },
-  'a selector of 50,000 parts that 2,000 pods are asked': {
+  'peers of which there are too many for 300 pods': { beside: 300, object: without(8000) },
+  'a selector of 20,000 parts that 2,000 pods are asked': {
     beside: 2000,
     object: model(
       v3('NetworkPolicy', 'shop/p', {
         types: ['Ingress'],
-        ingress: [{ action: 'Allow', source: { selector: many(50_000, (at) => `a${at} contains "b"`).join(' || ') } }],
+        ingress: [{ action: 'Allow', source: { selector: many(20_000, (at) => `a${at} contains "b"`).join(' || ') } }],
       }),
     ),
   },

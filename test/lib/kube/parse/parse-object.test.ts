@@ -150,6 +150,19 @@ test.each([
     manifest: kubernetesPolicy('shop/p', { ingress: [{ from: fifty((at) => ({ ipBlock: { cidr: `10.0.${at}.0/24` } })) }] }),
   },
   { what: 'prefix of a NetworkSet', manifest: v3('NetworkSet', 'shop/s', { nets: fifty((at) => `10.0.${at}.0/24`) }) },
+  { what: 'external address', manifest: service('shop/web', { spec: { externalIPs: fifty((at) => `192.0.2.${at}`) } }) },
+  {
+    what: 'source range',
+    manifest: service('shop/web', { type: 'LoadBalancer', spec: { loadBalancerSourceRanges: fifty((at) => `192.0.${at}.0/24`) } }),
+  },
+  {
+    what: 'address of a balancer',
+    manifest: service('shop/web', { type: 'LoadBalancer', ingress: fifty((at) => ({ ip: `192.0.2.${at}` })) }),
+  },
+  { what: 'port of a Service', manifest: service('shop/web', { ports: fifty((at) => ({ name: `p${at}`, port: 1 + at })) }) },
+  { what: 'endpoint', manifest: slice('shop/web-1', { endpoints: fifty((at) => `10.0.0.${at}`) }) },
+  { what: 'bad endpoint', manifest: slice('shop/web-1', { addressType: 'IPv4', endpoints: fifty(() => '0.0.0.0') }) },
+  { what: 'address of a node', manifest: node('n1', { addresses: fifty((at) => `10.0.0.${at}`) }) },
   { what: 'bad prefix of a NetworkSet', manifest: v3('NetworkSet', 'shop/s', { nets: fifty((at) => `10.0.${at}.0/99`) }) },
 ])('others may have a turn after each $what', ({ manifest }) => {
   const identified = identify(manifest)
