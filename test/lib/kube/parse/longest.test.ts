@@ -28,6 +28,10 @@ const named = (size: number): { name: string; port: number }[] => many(size, (at
 const ranged = (loadBalancerSourceRanges: readonly string[]): Manifest =>
   service('shop/web', { type: 'LoadBalancer', spec: { loadBalancerSourceRanges } })
 const of4 = (endpoints: readonly string[]): Manifest => slice('shop/web-1', { ports: [{ port: 80 }], addressType: 'IPv4', endpoints })
+const addressed = (size: number): Manifest => {
+  const internal = many(size >> 1, (at) => ({ type: 'InternalIP', address: `2001:db8::${at.toString(16)}` }))
+  return { ...node('n1'), status: { addresses: [...internal, ...many(size >> 1, (at) => ({ type: 'ExternalIP', address: address(at) }))] } }
+}
 const labelled = (manifest: Manifest, size: number): Manifest => ({
   ...manifest,
   metadata: { ...(manifest['metadata'] as Manifest), labels: labels(size) },
@@ -75,6 +79,7 @@ const LONG: Readonly<Record<string, (size: number) => Manifest>> = {
   'endpoints in an old form': (size) => of4(many(size, mapped)),
   'endpoints that are refused': (size) => of4(many(size, () => '0.0.0.0')),
   'addresses of a node in an old form': (size) => node('n1', { addresses: many(size, mapped) }),
+  'internal addresses of IPv6 and external ones of IPv4 of a node': (size) => addressed(size),
   'addresses of a node that are refused': (size) => node('n1', { addresses: many(size, () => '0.0.0.0') }),
   'ports of a slice': (size) => slice('shop/web-1', { ports: named(size), endpoints: ['10.0.0.1'] }),
 }
