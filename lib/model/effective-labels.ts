@@ -37,7 +37,7 @@ export function podLabels(pod: Pick<Pod, 'namespace' | 'labels' | 'serviceAccoun
   const { namespace, serviceAccount } = pod
   const profiles = [namespaceProfile(namespace), serviceAccountProfile(namespace, serviceAccount)]
   const account = from.serviceAccounts.get(`${namespace}/${serviceAccount}`)
-  const sources = [from.namespaces.get(namespace), account, ...profiles.map((name) => from.profiles.get(name))]
+  const sources = [account, from.namespaces.get(namespace), ...profiles.map((name) => from.profiles.get(name))]
   const inherited = madeOnce(`Pod ${namespace}/${serviceAccount}`, sources, () => {
     const labels = ofProfiles(profiles, from)
     addNamespace(labels, namespace, from)
@@ -52,16 +52,16 @@ export function podLabels(pod: Pick<Pod, 'namespace' | 'labels' | 'serviceAccoun
 
 export function hostEndpointLabels({ labels, profiles }: HostEndpoint, from: LabelSources): Labels {
   const sources = profiles.map((name) => from.profiles.get(name))
-  const inherited = madeOnce(`HostEndpoint ${profiles.join(' ')}`, sources, () => ofProfiles(profiles, from))
+  const inherited = madeOnce(`HostEndpoint ${JSON.stringify(profiles)}`, sources, () => ofProfiles(profiles, from))
   return new LayeredLabels(unreserved(labels), inherited)
 }
 
 export function networkSetLabels({ namespace, labels }: NetworkSet, from: LabelSources): Labels {
   if (namespace === '') return unreserved(labels)
   const inherited = madeOnce(`NetworkSet ${namespace}`, [from.namespaces.get(namespace)], () => {
-    const made = new Map<string, string>()
-    addNamespace(made, namespace, from)
-    return made
+    const ofNamespace = new Map<string, string>()
+    addNamespace(ofNamespace, namespace, from)
+    return ofNamespace
   })
   return new LayeredLabels(unreserved(labels), inherited)
 }
@@ -71,19 +71,22 @@ interface Made {
   readonly labels: Labels
 }
 
-/** By the first source that there is, and by who inherits. */
+/** Labels are kept with their first source, the most special one, and go with it. The key tells who inherits. */
 const made = new WeakMap<object, Map<string, Made>>()
+/** A source may have heirs that come and go while it stays. */
+const MOST_MADE = 256
 
 /** The same labels for as long as the sources are the same objects. */
-function madeOnce(by: string, sources: readonly (object | undefined)[], make: () => Labels): Labels {
+function madeOnce(heirs: string, sources: readonly (object | undefined)[], make: () => Labels): Labels {
   const first = sources.find((source) => source !== undefined)
   if (first === undefined) return make()
   const known = made.get(first) ?? new Map<string, Made>()
   made.set(first, known)
-  const before = known.get(by)
+  const before = known.get(heirs)
   if (before?.sources.every((source, at) => source === sources[at]) === true) return before.labels
+  if (known.size >= MOST_MADE) known.clear()
   const labels = make()
-  known.set(by, { sources, labels })
+  known.set(heirs, { sources, labels })
   return labels
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Labels: names of the built-in ones, and equal maps held once. Layer: lib/model. */
 
-/** Values by key. A Map is one. */
+/** Values by key, as a Map has them. */
 export interface Labels extends Iterable<readonly [string, string]> {
   readonly size: number
   get(key: string): string | undefined
@@ -24,8 +24,8 @@ export const METADATA_NAME_LABEL = 'kubernetes.io/metadata.name'
 
 export const NO_LABELS: Labels = new Map()
 
-/** An object's own labels before those that it inherits, which it has in common with others: ten thousands of them are
- * not copied for each pod. */
+/** An object's own labels, and those that it inherits and has in common with others. An inherited label counts where
+ * the object has no own one of its key. Tens of thousands of labels are not copied for each pod. */
 export class LayeredLabels implements Labels {
   readonly own: Labels
   readonly inherited: Labels

@@ -13,7 +13,7 @@ const HEALTH_PORT = 9099
 const READY_MS = 120_000
 /** A pod of the daemon set has half a minute to end. */
 const GONE_MS = 90_000
-/** curl's word for it */
+/** curl exits with this status when the connection is refused. */
 const NOBODY_LISTENS = 7
 
 /** A cluster to an administrator. */
@@ -30,11 +30,18 @@ export async function installAgents(cluster: Cluster): Promise<void> {
  * agent does not go: that one would answer in its place. */
 export async function startAgent(cluster: Cluster, node: string): Promise<void> {
   const asked = async (): Promise<number | undefined> => {
-    const { status } = await cluster.lab.run(`node/${node}`, ['curl', '-s', '--fail', `http://127.0.0.1:${HEALTH_PORT}/readiness`])
+    const { status } = await cluster.lab.run(`node/${node}`, [
+      'curl',
+      '-s',
+      '--fail',
+      '--max-time',
+      '5',
+      `http://127.0.0.1:${HEALTH_PORT}/readiness`,
+    ])
     return status
   }
   const isFree = await waitFor(async () => (await asked()) === NOBODY_LISTENS || undefined, { timeoutMs: GONE_MS, everyMs: 200 })
-  if (isFree !== true) throw new Error(`another agent runs on node ${node}`)
+  if (isFree !== true) throw new Error(`another agent runs on node ${node}, or curl fails with status ${await asked()}`)
   const command = programCommand('agent')
   const flags = [
     '--node',

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Selectors made ready to be asked of many labels: then one costs as much as its parts, or as the labels, are few.
+/** Selectors made ready to be asked of many labels: the cost is that of the smaller number, of labels or of
+ * parts.
  * Layer: lib/model. */
 import { NAMESPACE_LABEL, NO_LABELS } from '../labels.ts'
 import type { Labels } from '../labels.ts'
@@ -52,7 +53,7 @@ function joined(parts: readonly Selector[], decides: boolean): Matcher {
       if (about.decidesAbsent) present++
       return about.decidesBy(value)
     }
-    // whichever are fewer
+    // the smaller of the two is walked
     if (byLabel.size < labels.size) {
       for (const [label, about] of byLabel) if (isDecided(about, labels.get(label))) return decides
     } else for (const [label, value] of labels) if (isDecided(byLabel.get(label), value)) return decides

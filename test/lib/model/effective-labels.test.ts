@@ -87,3 +87,13 @@ test('pods of one account have what they inherit in common until it changes', ()
   expect([before.get('pcsa.role'), after.get('pcsa.role')]).toEqual(['web', 'db'])
   expect(inheritedBy('b')).toBe(after)
 })
+
+test('host endpoints inherit from the profiles that they name, whatever other host endpoints name', () => {
+  const profile = (name: string, value: string): Manifest => v3('Profile', name, { labelsToApply: { team: value } })
+  const store = storeOf([profile('a', 'a'), profile('b', 'b'), profile('c', 'c')])
+  const teamOf = (profiles: readonly string[]): string | undefined => {
+    const object = model(v3('HostEndpoint', 'eth0', { node: 'n1', interfaceName: 'eth0', profiles }))
+    return object.kind === 'HostEndpoint' ? hostEndpointLabels(object, store.snapshot).get('team') : undefined
+  }
+  expect([['c', 'a b'], ['c', 'a', 'b'], ['c', 'a'], ['c']].map(teamOf)).toEqual(['c', 'b', 'a', 'c'])
+})

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Endpoints and network sets by what rules can tell of them: those with equal labels and ports are one thing.
+/** Endpoints and network sets by what rules can tell of them: those with equal own labels, equal inherited labels and
+ * equal ports are one thing.
  * Layer: agent/compile (pure). */
 import { inBatches, type Sliced } from '#lib/base/async/slices.ts'
 import { LayeredLabels, type Labels } from '#lib/model/labels.ts'
