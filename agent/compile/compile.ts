@@ -68,8 +68,6 @@ interface Lost {
   /** why it has nothing at all */
   readonly refused: string | undefined
   readonly rows: readonly ContestedRow[]
-  /** rows besides these */
-  readonly more: number
   readonly toPods: NonNullable<Pod['lost']>
   /** the owner has others */
   readonly isPart: boolean
@@ -83,7 +81,7 @@ export class Compiler {
   readonly #blocks: number | undefined
   #policy: PolicyPipeline
   #claims = new KeyConflicts()
-  /** by owner: rows it wants and another has, as many as are told */
+  /** by owner: rows it wants and another has */
   #lost = new Map<string, Lost>()
   /** undefined: an owner was compiled since they were last told */
   #conflicts: readonly Conflict[] | undefined
@@ -149,21 +147,38 @@ export class Compiler {
   }
 
   /** Addresses and ports that objects want and others hold, at present. */
-  conflicts(): readonly Conflict[] {
-    this.#conflicts ??= sortedEntries(this.#lost).flatMap(([ref, { refused, rows, more, toPods, isPart }]) => {
-      const part = isPart ? { inPart: true as const } : {}
-      const others = `${more} more of its addresses and ports already belong to others`
-      return [
-        ...(refused === undefined ? [] : [{ rejected: { ref, path: '', reason: refused } }]),
-        ...rows.map((row) => ({ ...this.#conflictOf(ref, row), ...part })),
-        ...(more === 0 ? [] : [{ rejected: { ref, path: '', reason: others }, ...part }]),
-        ...toPods.map(({ addr, to }) => ({
-          rejected: { ref, path: '', reason: `${formatAddr(addr)} already belongs to Pod/${to}` },
-          ...part,
-        })),
-      ]
-    })
-    return this.#conflicts
+  *conflicts(): Sliced<readonly Conflict[]> {
+    if (this.#conflicts !== undefined) return this.#conflicts
+    const conflicts: Conflict[] = []
+    for (const [ref, lost] of sortedEntries(this.#lost)) {
+      conflicts.push(...this.#conflictsOf(ref, lost))
+      yield
+    }
+    this.#conflicts = conflicts
+    return conflicts
+  }
+
+  #conflictsOf(ref: string, { refused, rows, toPods, isPart }: Lost): readonly Conflict[] {
+    const part = isPart ? { inPart: true as const } : {}
+    const told = this.#told(rows)
+    const more = 'more of its addresses and ports already belong to others'
+    return [
+      ...(refused === undefined ? [] : [{ rejected: { ref, path: '', reason: refused } }]),
+      ...told.map((row) => ({ ...this.#conflictOf(ref, row), ...part })),
+      ...(told.length === rows.length ? [] : [{ rejected: { ref, path: '', reason: more }, ...part }]),
+      ...toPods.map(({ addr, to }) => ({
+        rejected: { ref, path: '', reason: `${formatAddr(addr)} already belongs to Pod/${to}` },
+        ...part,
+      })),
+    ]
+  }
+
+  /** As many as a reader can want. Those that an API server has come first: a condition fails by them. */
+  #told(lost: readonly ContestedRow[]): readonly ContestedRow[] {
+    if (lost.length <= MOST_TOLD) return lost
+    const isServers = (row: ContestedRow): boolean => this.#claims.holder(claimKey(row)) === API_SERVERS
+    const [servers, others] = [true, false].map((is) => lost.filter((row) => isServers(row) === is))
+    return [...(servers ?? []), ...(others ?? [])].slice(0, MOST_TOLD)
   }
 
   #conflictOf(ref: string, row: ContestedRow): Conflict {
@@ -209,16 +224,8 @@ export class Compiler {
       return { fragment: { owner, rows: draft.rows }, disturbed }
     }
     const rows = contested.filter((row) => lost.has(claimKey(row)))
-    if (owner !== API_SERVERS) this.#lost.set(owner, { refused, ...this.#told(rows), toPods, isPart: rows.length < contested.length })
+    if (owner !== API_SERVERS) this.#lost.set(owner, { refused, rows, toPods, isPart: rows.length < contested.length })
     return { fragment: { owner, rows: draft.rows.filter((row) => !isContested(row) || !lost.has(claimKey(row))) }, disturbed }
-  }
-
-  /** Those that an API server has come first: a condition fails by them. */
-  #told(lost: readonly ContestedRow[]): Pick<Lost, 'rows' | 'more'> {
-    if (lost.length <= MOST_TOLD) return { rows: lost, more: 0 }
-    const isServers = (row: ContestedRow): boolean => this.#claims.holder(claimKey(row)) === API_SERVERS
-    const rows = [...lost.filter(isServers), ...lost.filter((row) => !isServers(row))].slice(0, MOST_TOLD)
-    return { rows, more: lost.length - rows.length }
   }
 
   *#draft(owner: string, input: CompileInput): Sliced<Draft> {

@@ -145,7 +145,7 @@ export class DesiredState {
     this.#resync = false
     const desired = yield* isWhole ? this.#compiler.compileAll(input) : this.#compiler.compileChanges(input, changes)
     const { cuts, noRoom } = this.#compiler.policy
-    return { desired, conflicts: this.#newConflicts(), truncated: cuts, quotaExceeded: noRoom }
+    return { desired, conflicts: yield* this.#newConflicts(), truncated: cuts, quotaExceeded: noRoom }
   }
 
   #inputOf(snapshot: Snapshot, settings: CompileSettings): CompileInput {
@@ -153,8 +153,8 @@ export class DesiredState {
     return { snapshot, settings: withServers(settings, this.#servers), servers: this.#servers, makesRoutes, servesPods }
   }
 
-  #newConflicts(): readonly Conflict[] | undefined {
-    const conflicts = this.#compiler.conflicts()
+  *#newConflicts(): Sliced<readonly Conflict[] | undefined> {
+    const conflicts = yield* this.#compiler.conflicts()
     if (deepEqual(this.#conflicts, conflicts)) return undefined
     this.#conflicts = conflicts
     return conflicts

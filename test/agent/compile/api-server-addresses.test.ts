@@ -170,6 +170,21 @@ describe('default/kubernetes', () => {
     expect(world.conflicts).toEqual([refusal('192.168.0.2:6443/TCP')])
   })
 
+  test('is told first of what a Service loses, however much that is and whoever else was there before', () => {
+    const lost = Array.from({ length: 130 }, (_, index) => `203.0.113.${index}`)
+    const wants = (name: string, index: number, externalIPs: readonly string[]): Manifest =>
+      service(name, { clusterIPs: [`10.96.1.${index}`], ports: [{ port: 6443 }], spec: { externalIPs } })
+    const between = wants('b', 2, ['203.0.113.200'])
+    const world = new Node([], ...api, wants('a', 1, lost), between, wants('c', 3, [...lost, '203.0.113.200']))
+    world.compile()
+    world.put(slice('kubernetes', { service: 'kubernetes', ports: [{ name: 'https', port: 6443 }], endpoints: ['203.0.113.200'] }))
+    world.compile()
+    world.drop(between)
+    world.compile()
+    const reason = '203.0.113.200:6443/TCP is where an API server is asked: no Service may have it'
+    expect(world.conflicts[0]).toBe(`Service default/c: ${reason}, in part`)
+  })
+
   test.each([
     ['not made by the API server', slice('kubernetes-1', said('192.168.0.9'))],
     ["an API server's, of one that does not serve", slice('kubernetes', { service: 'kubernetes', ...said('192.168.0.9', false) })],

@@ -51,7 +51,7 @@ export class World {
   }
 
   get conflicts(): string[] {
-    return this.compiler.conflicts().map(({ rejected, inPart }) => `${rejectedText(rejected)}${inPart === true ? ', in part' : ''}`)
+    return atOnce(this.compiler.conflicts()).map(({ rejected, inPart }) => `${rejectedText(rejected)}${inPart === true ? ', in part' : ''}`)
   }
 }
 
