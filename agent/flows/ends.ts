@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What is behind the addresses of flows. Layer: agent/flows (pure). */
-import { formatCidr, isV4, isWithin, parseCidr, protocolNumber, type Addr } from '#lib/base/ip.ts'
+import { formatCidr, isV4, isWithin, parseCidr, type Addr } from '#lib/base/ip.ts'
 import { PrefixMap } from '#lib/base/prefix-map.ts'
 import { NONE, PRIVATE, PUBLIC, type FlowEnd } from '#lib/flows/flow.ts'
 import { hostEndpointLabels, networkSetLabels, podLabels } from '#lib/model/effective-labels.ts'
@@ -9,7 +9,7 @@ import { hasOwnAddresses, type Pod, type PodGroup } from '#lib/model/pod.ts'
 import type { HostEndpoint, NamedPort, NetworkSet } from '#lib/model/policy.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { ObjectChange, Snapshot, SnapshotKind } from '#lib/model/snapshot.ts'
-import type { Peers, PolicyWorld } from '#lib/policy/peers.ts'
+import { endpointFinder, type Peers, type PolicyWorld } from '#lib/policy/peers.ts'
 
 /** An address's owner, as flows tell it. */
 export interface KnownEnd extends FlowEnd {
@@ -29,6 +29,8 @@ export type EndsWorld = PolicyWorld & Pick<Snapshot, 'podsOn'>
 
 const PRIVATE_NETS = ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16'].map(parseCidr)
 const SET_KINDS: ReadonlySet<SnapshotKind> = new Set(['NetworkSet', 'GlobalNetworkSet'])
+/** Addresses whose labels are remembered. */
+const MOST_LABELLED = 1024
 /** All interfaces of a node, as host endpoints name them. */
 const WILDCARD = '*'
 /** A label by which its ReplicaSet tells a Deployment's pods from those of its other ones. */
@@ -42,6 +44,9 @@ export class Ends implements Peers {
   /** of nodes, by their addresses: name of the node, and host endpoints that have the address */
   #hosts = new Map<Addr, { readonly node: string; readonly endpoints: readonly HostEndpoint[] }>()
   #sets = new PrefixMap<readonly NetworkSet[]>()
+  /** each rule asks for those of one flow's ends */
+  readonly #labels = new Map<Addr, readonly Labels[]>()
+  #isEndpointOf: Peers['isEndpointOf'] = () => false
   /** pods and hosts alone: others' addresses have no end */
   readonly #known = new Map<Addr, KnownEnd>()
 
@@ -52,8 +57,10 @@ export class Ends implements Peers {
 
   /** What there is, and what changed of it: undefined the first time. */
   note(world: EndsWorld, changes: readonly ObjectChange[] | undefined): void {
-    this.#world = world
     const isOf = (is: (kind: SnapshotKind) => boolean): boolean => changes?.some(({ kind }) => is(kind)) !== false
+    if (this.#world !== world || isOf((kind) => kind === 'EndpointSlice')) this.#isEndpointOf = endpointFinder(world)
+    this.#world = world
+    this.#labels.clear()
     if (changes === undefined) this.#pods = podsByAddress(world.pods.values())
     else for (const change of changes) if (change.kind === 'Pod') this.#change(change.before, change.after)
     if (isOf((kind) => kind === 'Node' || kind === 'HostEndpoint')) this.#hosts = hostsByAddress(world)
@@ -107,6 +114,15 @@ export class Ends implements Peers {
   }
 
   labels(addr: Addr): readonly Labels[] {
+    const known = this.#labels.get(addr)
+    if (known !== undefined) return known
+    if (this.#labels.size >= MOST_LABELLED) this.#labels.clear()
+    const labels = this.#findLabels(addr)
+    this.#labels.set(addr, labels)
+    return labels
+  }
+
+  #findLabels(addr: Addr): readonly Labels[] {
     const world = this.#world
     if (world === undefined) return []
     const pod = this.#pods.get(addr)
@@ -131,13 +147,8 @@ export class Ends implements Peers {
     return [...ofPod, ...meant.flatMap(({ ports }) => ports)]
   }
 
-  isEndpointOf(service: string, addr: Addr, port?: { readonly protocol: number; readonly port: number }): boolean {
-    const slices = this.#world?.allSlicesOf(service) ?? []
-    return slices.some(
-      ({ endpoints, ports }) =>
-        endpoints.some((endpoint) => endpoint.addr === addr) &&
-        (port === undefined || ports.some((own) => protocolNumber(own.protocol) === port.protocol && own.port === port.port)),
-    )
+  isEndpointOf(...asked: Parameters<Peers['isEndpointOf']>): boolean {
+    return this.#isEndpointOf(...asked)
   }
 
   #endpointsOf(addr: Addr): readonly HostEndpoint[] {

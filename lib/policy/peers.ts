@@ -53,18 +53,22 @@ export function peersOf(world: PolicyWorld): Peers {
     ...(endpoints.get(addr) ?? []).map((one) => one.labels),
     ...sets.filter(({ nets }) => isWithin(nets, addr)).map((set) => set.labels),
   ]
-  const services = new Map<string, PortsByAddr>()
-  const portsAt = (service: string, addr: Addr): readonly ReadonlySet<string>[] => {
-    const byAddr = services.get(service) ?? remembered(services, service, portsByAddr(world.allSlicesOf(service)))
-    return byAddr.get(addr) ?? []
-  }
   return {
     // every rule asks
     labels: (addr) => known.get(addr) ?? remembered(known, addr, labels(addr)),
     nodes: (addr) => nodes.get(addr) ?? [],
     ports: (addr, isMeant) => (endpoints.get(addr) ?? []).flatMap((one) => (isMeant(one.labels) ? one.ports : [])),
-    isEndpointOf: (service, addr, port) =>
-      portsAt(service, addr).some((ports) => port === undefined || ports.has(`${port.protocol} ${port.port}`)),
+    isEndpointOf: endpointFinder(world),
+  }
+}
+
+/** For as long as no slice changes. */
+export function endpointFinder({ allSlicesOf }: Pick<PolicyWorld, 'allSlicesOf'>): Peers['isEndpointOf'] {
+  const services = new Map<string, PortsByAddr>()
+  return (service, addr, port) => {
+    const byAddr = services.get(service) ?? remembered(services, service, portsByAddr(allSlicesOf(service)))
+    const slices = byAddr.get(addr) ?? []
+    return slices.some((ports) => port === undefined || ports.has(`${port.protocol} ${port.port}`))
   }
 }
 
