@@ -2,8 +2,7 @@
 /** What the sources say of themselves, for log, health and metrics. Layer: agent. */
 import { backoffMs } from '#lib/base/backoff.ts'
 import { systemClock } from '#lib/base/clock.ts'
-import { rejectedText, type Rejected } from '#lib/base/result.ts'
-import { MOST_PLACED } from '#lib/manifests/file.ts'
+import { rejectedText } from '#lib/base/result.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import type { Problem, SourceStatus } from '#lib/store/source.ts'
@@ -44,11 +43,10 @@ export class SourceReport {
 
   /** All that is refused at present for what is wrong with it. */
   noteRefusals(source: string, problems: readonly Problem[]): void {
-    const gone = new Set(this.#refused.get(source)?.map(problemText))
+    const before = this.#refused.get(source) ?? []
     this.#refused.set(source, problems)
-    for (const problem of problems)
-      if (!gone.delete(problemText(problem))) this.#log.warn({ source, ...problem.rejected, ...placeOf(problem) }, 'object.rejected')
-    for (const problem of gone) this.#log.info({ source, problem }, 'object.accepted')
+    for (const problem of without(problems, before)) this.#log.warn({ source, ...problem.rejected, ...placeOf(problem) }, 'object.rejected')
+    for (const problem of without(before, problems)) this.#log.info({ source, problem: problemText(problem) }, 'object.accepted')
   }
 
   /** All that is refused at present, by source. */
@@ -84,22 +82,18 @@ export class SourceReport {
   }
 }
 
-/** With the places of the first few parts of objects: to look for one is to read its file. */
-export function withPlaces(
-  problems: readonly Omit<Problem, 'place'>[],
-  placeOf: (rejected: Rejected) => string | undefined,
-): readonly Problem[] {
-  const places = new Map<string, string | undefined>()
-  return problems.map((problem) => {
-    const part = `${problem.rejected.ref} ${problem.rejected.path}`
-    if (!places.has(part) && places.size < MOST_PLACED) places.set(part, placeOf(problem.rejected))
-    return { place: places.get(part), ...problem }
-  })
-}
-
 function placeOf({ place }: Problem): { readonly place?: string } {
   return place === undefined ? {} : { place }
 }
+
+/** Those that are not among the others, wherever in their file they are. */
+function without(problems: readonly Problem[], others: readonly Problem[]): readonly Problem[] {
+  const textOf = ({ place, ...problem }: Problem): string => problemText({ place: place?.replace(LINE, ''), ...problem })
+  const known = new Set(others.map(textOf))
+  return problems.filter((problem) => !known.has(textOf(problem)))
+}
+
+const LINE = /:\d+$/
 
 function problemText(problem: Problem): string {
   return `${problem.place ?? ''} ${rejectedText(problem.rejected)}`.trim()

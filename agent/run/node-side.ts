@@ -2,7 +2,6 @@
 /** What an agent has where the kernel runs our programs: its data plane, pods, and what watches over the node.
  * Layer: agent. */
 import { everyMs, systemClock } from '#lib/base/clock.ts'
-import type { Rejected } from '#lib/base/result.ts'
 import type { RootLog } from '#lib/obs/log.ts'
 import { defaultConfig, type Config } from '../config/config.ts'
 import type { Features } from '../dataplane/programs/kernel-features.ts'
@@ -14,6 +13,7 @@ import { watchNodeEvents } from '../watch/node-events.ts'
 import { watchTunnel } from '../watch/tunnel/watch-tunnel.ts'
 import { resyncTimers } from '../watch/resync-timers.ts'
 import type { ClusterSide } from './cluster-side.ts'
+import type { AgentSource } from './sources.ts'
 import { setUpDataplane, type DataplaneSetup } from './dataplane-setup.ts'
 import { setUpFlows } from './flows-setup.ts'
 import type { NodeKernel } from './node-kernel.ts'
@@ -57,8 +57,8 @@ export function openNodeSide(of: NodeSideOptions): NodeSide {
   const syncs: Observe[] = []
   serveMetrics({ cluster, node, running, flows, onPass: (observe) => passes.push(observe), onSync: (observe) => syncs.push(observe) })
   const latency = new SyncLatency({ wall: () => systemClock.wall(), observe: toAll(syncs) })
-  const placeOf = (rejected: Rejected): string | undefined => source.placeOf(rejected)
-  const all = { ...reports, node, placeOf, log, http, latency, moves: running.moves, ruleLimits, flows }
+  const placesOf: AgentSource['placesOf'] = (fields) => source.placesOf(fields)
+  const all = { ...reports, node, placesOf, log, http, latency, moves: running.moves, ruleLimits, flows }
   const pass = passOf({ cluster, running, reports: all, onPass: toAll(passes) })
   const tasks: Task[] = [
     (stop) => source.run(pods.sink, stop),

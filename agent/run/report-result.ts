@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What each compilation came to, told to log, health, metrics and the agent's pages. Layer: agent. */
 import { isLogLevel, type RootLog } from '#lib/obs/log.ts'
-import type { Rejected } from '#lib/base/result.ts'
 import { isKubeProxy } from '#lib/model/pod.ts'
 import type { Problem } from '#lib/store/source.ts'
 import type { Resolved } from '../config/resolve.ts'
@@ -10,16 +9,16 @@ import type { NodeMoves } from '../dataplane/conntrack/node-moves.ts'
 import type { HttpServers } from '../http/servers.ts'
 import { NODE_ADDRESS, NODE_ADDRESS_FAMILY, NODE_KNOWN } from '../report/own-node.ts'
 import type { RuleLimitReport } from '../report/rule-limits.ts'
-import { withPlaces } from '../report/sources.ts'
 import type { SyncLatency } from '../report/sync-latency.ts'
 import { nodeMoves } from '../watch/node-events.ts'
 import type { ClusterReports } from './cluster-side.ts'
 import type { Compiled, CompileResult } from './desired-state.ts'
+import type { AgentSource } from './sources.ts'
 
 export interface ResultReports extends ClusterReports {
   /** this node's name */
   readonly node: string
-  readonly placeOf: (rejected: Rejected) => string | undefined
+  readonly placesOf: AgentSource['placesOf']
   readonly log: RootLog
   readonly http: HttpServers
   readonly latency: SyncLatency
@@ -67,5 +66,9 @@ interface Refusals {
 
 /** All that `by` refuses. */
 function reportRefusals(by: string, { problems, to }: Refusals): void {
-  to.sources.noteRefusals(by, withPlaces(problems, to.placeOf))
+  const places = to.placesOf(problems.map(({ rejected }) => rejected))
+  to.sources.noteRefusals(
+    by,
+    problems.map((one, at) => ({ place: places[at], ...one })),
+  )
 }

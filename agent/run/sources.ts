@@ -16,8 +16,8 @@ export type Origin =
   | { readonly kind: 'in-cluster' }
 
 export interface AgentSource extends Source {
-  /** where an object is that came from here */
-  placeOf(rejected: Rejected): string | undefined
+  /** where each object is that came from here */
+  placesOf(fields: readonly Rejected[]): readonly (string | undefined)[]
   /** what becomes of each kind, where they come one by one */
   facts?(): ReturnType<ApiSource['facts']>
   /** What was heard may not be all: everything is asked for again, without waiting for a backoff. Never rejects. */
@@ -75,7 +75,7 @@ export async function openSource(origin: Origin, options: SourceOptions): Promis
   return {
     name: source.name,
     run: (sink, signal) => source.run(sink, signal),
-    placeOf: (rejected) => source.placeOf(rejected),
+    placesOf: (fields) => source.placesOf(fields),
     refresh: (reason) => source.refresh(reason),
     get localAddress() {
       return source.client.transport.connected?.localAddress

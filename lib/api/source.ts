@@ -108,9 +108,9 @@ export class ApiSource implements Source {
     this.#clock.wake()
   }
 
-  /** "/api/v1/namespaces/default/services/web" for an object that the server has. */
-  placeOf(rejected: Rejected): string | undefined {
-    return this.#held.placeOf(rejected)
+  /** "/api/v1/namespaces/default/services/web" for each object that the server has; undefined for others. */
+  placesOf(fields: readonly Rejected[]): readonly (string | undefined)[] {
+    return fields.map((rejected) => this.#held.placeOf(rejected))
   }
 
   /** By kind. */

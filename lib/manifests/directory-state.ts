@@ -9,7 +9,7 @@ import { createInternPool } from '../kube/parse/intern.ts'
 import { refText } from '../model/ref.ts'
 import type { KubeObject } from '../model/snapshot.ts'
 import type { Problem, SourceEvent } from '../store/source.ts'
-import { MOST_PLACED, parseFile, placeOf } from './file.ts'
+import { MOST_PLACED, parseFile, placeFinder } from './file.ts'
 import type { ParsedFile } from './file.ts'
 import { ObjectOwners } from './object-owners.ts'
 import type { LastGoodFile } from '../store/last-good.ts'
@@ -120,7 +120,8 @@ export class DirectoryState {
     const files = [...this.#problems].sort((a, b) => compareText(a[0], b[0]))
     // a file that is gone holds its objects for a moment more
     const conflicts = this.#holdings.conflicts().filter(({ file }) => this.#stamps.has(file))
-    const placed = conflicts.map(({ file, rejected }, at) => ({ place: at < MOST_PLACED ? this.#placeIn(file, rejected) : file, rejected }))
+    const places = this.#placesOf(conflicts)
+    const placed = conflicts.map(({ rejected }, at) => ({ place: places[at], rejected }))
     const failed = this.#lastGood?.failed
     const unkept = failed === undefined ? [] : [{ place: undefined, rejected: { ref: '', path: '', reason: failed } }]
     return [...unkept, ...files.flatMap(([, problems]) => problems), ...placed]
@@ -132,10 +133,10 @@ export class DirectoryState {
     return kept.flatMap(({ file, ref }) => (this.#holdings.holder(ref) === file ? [ref] : [])).sort(compareText)
   }
 
-  /** "services.yaml:12" for a field of an object in force; undefined when no file has it. */
-  placeOf(rejected: Rejected): string | undefined {
-    const file = this.#holdings.holder(rejected.ref)
-    return file === undefined ? undefined : this.#placeIn(file, rejected)
+  /** "services.yaml:12" for each field of an object in force, of many the file alone; undefined when no file has the
+   * object. */
+  placesOf(fields: readonly Rejected[]): readonly (string | undefined)[] {
+    return this.#placesOf(fields.map((rejected) => ({ file: this.#holdings.holder(rejected.ref), rejected })))
   }
 
   /** Was a directory that could not be looked at: what it had is here still. */
@@ -143,11 +144,21 @@ export class DirectoryState {
     return this.#problems.has(path) && [...this.#holdings.fileNames()].some((file) => file.startsWith(`${path}/`))
   }
 
-  #placeIn(file: string, rejected: Rejected): string {
+  #placesOf(fields: readonly { readonly file: string | undefined; readonly rejected: Rejected }[]): readonly (string | undefined)[] {
+    const finders = new Map<string, (rejected: Rejected) => string>()
+    return fields.map(({ file, rejected }, at) => {
+      if (file === undefined || at >= MOST_PLACED) return file
+      const find = finders.get(file) ?? this.#finderIn(file)
+      finders.set(file, find)
+      return find(rejected)
+    })
+  }
+
+  #finderIn(file: string): (rejected: Rejected) => string {
     try {
-      return placeOf(file, readFileSync(join(this.#root, file), 'utf8'), rejected) ?? file
+      return placeFinder(file, readFileSync(join(this.#root, file), 'utf8'))
     } catch {
-      return file
+      return () => file
     }
   }
 

@@ -81,15 +81,18 @@ function placed(name: string, text: string, wrong: readonly Wrong[]): readonly P
   })
 }
 
-/** "services.yaml:12" for a field of an object that is in this file; undefined when the object is not. */
-export function placeOf(name: string, text: string, rejected: Rejected): string | undefined {
+/** Finds "services.yaml:12" for fields of objects that are in this file; its name alone where the object is not. */
+export function placeFinder(name: string, text: string): (rejected: Rejected) => string {
   const read = readManifest(name, text)
-  if (read.kind === 'broken') return undefined
-  for (const raw of read.objects) {
+  const places = new Places(name, text)
+  const raws = new Map<string, RawObject>()
+  for (const raw of read.kind === 'broken' ? [] : read.objects) {
     const identified = identify(raw.value)
-    if (identified.kind !== 'ours' || refText(identified.ref) !== rejected.ref) continue
-    const line = new Places(name, text).line(raw, pathSteps(rejected.path))
+    if (identified.kind === 'ours' && !raws.has(refText(identified.ref))) raws.set(refText(identified.ref), raw)
+  }
+  return ({ ref, path }) => {
+    const raw = raws.get(ref)
+    const line = raw && places.line(raw, pathSteps(path))
     return line === undefined ? name : `${name}:${line}`
   }
-  return undefined
 }

@@ -98,10 +98,10 @@ export class DirectorySource implements Source {
     this.#agenda.note(EVERYTHING)
   }
 
-  /** "services.yaml:12" for a field of an object that came from here; undefined when it did not. Reads the file
-   * again. */
-  placeOf(rejected: Rejected): string | undefined {
-    return this.#contents.placeOf(rejected)
+  /** "services.yaml:12" for each field of an object that came from here, of many the file alone; undefined when it did
+   * not. Reads files again. */
+  placesOf(fields: readonly Rejected[]): readonly (string | undefined)[] {
+    return this.#contents.placesOf(fields)
   }
 
   /** False when it is over. */

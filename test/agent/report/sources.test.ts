@@ -2,9 +2,8 @@
 import { describe, expect, test } from 'vitest'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog, type Log, type LogFields } from '#lib/obs/log.ts'
-import { MOST_PLACED } from '#lib/manifests/file.ts'
 import type { Problem } from '#lib/store/source.ts'
-import { SourceReport, withPlaces } from '#agent/report/sources.ts'
+import { SourceReport } from '#agent/report/sources.ts'
 
 function problem(ref: string, reason: string): Problem {
   return { place: 'web.yaml:3', rejected: { ref, path: 'spec', reason } }
@@ -34,6 +33,14 @@ describe('the report of sources', () => {
       'object.accepted web.yaml:3 Service a/b: spec: bad port',
       'object.accepted web.yaml:3 Pod a/c: spec: bad address',
     ])
+  })
+
+  test('a problem is the same one where its file tells no line of it, and in another file another one', () => {
+    const { book: one, said } = book()
+    const at = (place: string): Problem => ({ ...problem('Service/a/b', 'is another’s'), place })
+    for (const problems of [[at('web.yaml:3')], [at('web.yaml')], [at('web.yaml:9')], [at('web.yaml:9'), at('db.yaml:1')]])
+      one.noteRefusals('compiler', problems)
+    expect(said).toEqual(['object.rejected Service/a/b', 'object.rejected Service/a/b'])
   })
 
   test('a lost source is reported with its time, and the node stays ready', () => {
@@ -77,17 +84,4 @@ describe('the report of sources', () => {
       { name: 'configuration', available: true, unavailableSince: undefined, rejected: 0 },
     ])
   })
-})
-
-test('places are looked for once for each part of an object, and for the first few', () => {
-  const asked: string[] = []
-  const problems = Array.from({ length: 60 }, (_, at) => ({
-    rejected: { ref: `Service/default/s${at >> 1}`, path: '', reason: `${at} already belongs to another` },
-  }))
-  const placed = withPlaces(problems, ({ ref }) => {
-    asked.push(ref)
-    return `${ref}.yaml:1`
-  })
-  expect(asked).toEqual(Array.from({ length: MOST_PLACED }, (_, at) => `Service/default/s${at}`))
-  expect(placed.map(({ place }) => place !== undefined)).toEqual(problems.map((_, at) => at < 2 * MOST_PLACED))
 })

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { rejectedText } from '#lib/base/result.ts'
-import { parseFile, placeOf } from '#lib/manifests/file.ts'
+import { parseFile, placeFinder } from '#lib/manifests/file.ts'
 import { refText } from '#lib/model/ref.ts'
 import { service } from '../../support/build.ts'
 
@@ -97,11 +97,10 @@ describe('problems are reported by file, line and field', () => {
 })
 
 test('a place can be asked for later', () => {
-  expect(placeOf('services.yaml', services, { ref: 'Service/default/good', path: 'spec.ports[0].port', reason: '' })).toBe(
-    'services.yaml:8',
-  )
-  expect(placeOf('services.yaml', services, { ref: 'Service/default/none', path: '', reason: '' })).toBeUndefined()
-  expect(placeOf('a.yaml', '[', { ref: 'Service/default/none', path: '', reason: '' })).toBeUndefined()
+  const places = placeFinder('services.yaml', services)
+  expect(places({ ref: 'Service/default/good', path: 'spec.ports[0].port', reason: '' })).toBe('services.yaml:8')
+  expect(places({ ref: 'Service/default/none', path: '', reason: '' })).toBe('services.yaml')
+  expect(placeFinder('a.yaml', '[')({ ref: 'Service/default/none', path: '', reason: '' })).toBe('a.yaml')
 })
 
 test('no text makes the reading of a file throw', () => {

@@ -130,7 +130,10 @@ describe('a file that', () => {
     write('a.json', text('a'))
     const run = await start()
     renameSync(join(root, 'a.json'), join(root, 'b.json'))
-    await until('b holds it', () => run.source.placeOf({ ref: 'Service/default/a', path: 'spec.ports[0].port', reason: '' }) === 'b.json:1')
+    await until(
+      'b holds it',
+      () => run.source.placesOf([{ ref: 'Service/default/a', path: 'spec.ports[0].port', reason: '' }])[0] === 'b.json:1',
+    )
     expect([await deletions(run), run.port('a')]).toEqual([[], 80])
   })
 
