@@ -13,8 +13,10 @@ interface Destination {
 
 /** By what packets are sent to, before translation. */
 export class MeantServices {
-  /** by address, port and protocol */
-  #frontends = new Map<string, FlowService>()
+  /** by address, the last one first */
+  #services = new Map<Addr, Service[]>()
+  /** of those that flows were sent to: ports times addresses of all would be too many */
+  #ports = new WeakMap<Service, ReadonlyMap<number, FlowService>>()
   /** by port and protocol, at any address of a node */
   #nodePorts = new Map<number, FlowService>()
 
@@ -29,26 +31,39 @@ export class MeantServices {
   /** `isNodes`: a node has the address. */
   find({ addr, port, proto }: Destination, isNodes: boolean): FlowService | undefined {
     if (this.#fresh !== undefined) this.#index(this.#fresh)
-    return this.#frontends.get(frontendKey(addr, port, proto)) ?? (isNodes ? this.#nodePorts.get(port * 256 + proto) : undefined)
+    for (const service of this.#services.get(addr) ?? []) {
+      const meant = this.#portsOf(service).get(portKey(port, proto))
+      if (meant !== undefined) return meant
+    }
+    return isNodes ? this.#nodePorts.get(portKey(port, proto)) : undefined
+  }
+
+  #portsOf(service: Service): ReadonlyMap<number, FlowService> {
+    const known = this.#ports.get(service) ?? portsOf(service)
+    this.#ports.set(service, known)
+    return known
   }
 
   #index({ services }: Pick<Snapshot, 'services'>): void {
-    this.#frontends = new Map([...services.values()].flatMap(frontendsOf))
+    this.#services = new Map()
+    for (const service of [...services.values()].reverse())
+      for (const addr of new Set([...service.clusterIPs, ...service.externalIPs, ...service.loadBalancerIPs])) {
+        const known = this.#services.get(addr)
+        if (known === undefined) this.#services.set(addr, [service])
+        else known.push(service)
+      }
     this.#nodePorts = new Map([...services.values()].flatMap(nodePortsOf))
     this.#fresh = undefined
   }
 }
 
-function frontendsOf(service: Service): readonly (readonly [string, FlowService])[] {
-  const addrs = [...service.clusterIPs, ...service.externalIPs, ...service.loadBalancerIPs]
-  return service.ports.flatMap((port) =>
-    addrs.map((addr) => [frontendKey(addr, port.port, protocolNumber(port.protocol)), meant(service, port.name, port.port)] as const),
-  )
+function portsOf(service: Service): ReadonlyMap<number, FlowService> {
+  return new Map(service.ports.map(({ name, port, protocol }) => [portKey(port, protocolNumber(protocol)), meant(service, name, port)]))
 }
 
 function nodePortsOf(service: Service): readonly (readonly [number, FlowService])[] {
   return service.ports.flatMap(({ name, port, nodePort, protocol }) =>
-    nodePort === undefined ? [] : [[nodePort * 256 + protocolNumber(protocol), meant(service, name, port)] as const],
+    nodePort === undefined ? [] : [[portKey(nodePort, protocolNumber(protocol)), meant(service, name, port)] as const],
   )
 }
 
@@ -56,6 +71,6 @@ function meant({ namespace, name }: Service, portName: string, port: number): Fl
   return { namespace, name, portName: portName === '' ? NONE : portName, port }
 }
 
-function frontendKey(addr: Addr, port: number, proto: number): string {
-  return addr + String.fromCharCode(port, proto)
+function portKey(port: number, proto: number): number {
+  return port * 256 + proto
 }

@@ -317,3 +317,23 @@ test('a node port is its service, at any address of a node', () => {
   expect(meant.find(to, true)).toEqual({ namespace: 'shop', name: 'out', portName: '-', port: 80 })
   expect(meant.find(to, false)).toBeUndefined()
 })
+
+test('a service of many addresses and ports takes no more memory than both, and the last of two that share one is meant', () => {
+  const many = Array.from({ length: 2000 }, (_, at) => at)
+  const externalIPs = ['203.0.113.1', ...many.map((at) => `198.18.${at >> 8}.${at & 255}`)]
+  const ports = many.map((at) => ({ name: `p${at}`, port: 1 + at }))
+  const world = snapshotOf([
+    service('shop/many', { ports, spec: { externalIPs } }),
+    service('shop/one', { clusterIPs: ['10.96.0.2'], ports: [{ name: 'http', port: 80 }], spec: { externalIPs: ['203.0.113.1'] } }),
+  ])
+  const meant = new MeantServices()
+  meant.note(world, undefined)
+  const nameAt = (addr: string, port: number): string | undefined => meant.find({ addr: parseAddr(addr), port, proto: 6 }, false)?.portName
+  const before = process.memoryUsage().heapUsed
+  expect(['198.18.0.7', '203.0.113.1'].flatMap((addr) => [80, 2000, 2001].map((port) => nameAt(addr, port)))).toEqual([
+    ...['p79', 'p1999', undefined],
+    ...['http', 'p1999', undefined],
+  ])
+  // four million entries would have half a gigabyte
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(50_000_000)
+})
