@@ -5,7 +5,7 @@ import { compareText } from '#lib/base/order.ts'
 import { formatCidr } from '#lib/base/ip.ts'
 import type { Cidr } from '#lib/base/ip.ts'
 import { formatSelector } from '#lib/model/selector/text.ts'
-import { matcherOf } from '#lib/model/selector/matcher.ts'
+import { matcherOf, type Matcher } from '#lib/model/selector/matcher.ts'
 import { selects } from '#lib/model/selector/selector.ts'
 import type { Selector } from '#lib/model/selector/selector.ts'
 import type { Labels } from '#lib/model/labels.ts'
@@ -105,9 +105,18 @@ export function isTrueOf(question: Question, thing: Described): boolean {
 /** The same, made ready to be asked of many. */
 export function truthOf(question: Question): (thing: Described) => boolean {
   if (!('selector' in question)) return () => false
-  const isFound = matcherOf(question.selector)
+  const isFound = matcherFor(question.selector)
   if (question.kind === 'port') return ({ ports, labels }) => hasPort(ports, question) && isFound(labels)
   return ({ kind, labels }) => (kind === 'node') === (question.kind === 'nodes') && isFound(labels)
+}
+
+const matchers = new WeakMap<Selector, Matcher>()
+
+/** One for all questions of a selector: a rule may ask for thousands of names of ports of the pods that it finds. */
+function matcherFor(selector: Selector): Matcher {
+  const known = matchers.get(selector) ?? matcherOf(selector)
+  matchers.set(selector, known)
+  return known
 }
 
 function hasPort(ports: readonly NamedPort[], { name, protocol, port }: { readonly name: string } & ServicePort): boolean {
@@ -120,8 +129,12 @@ const indexes = new WeakMap<readonly NamedPort[], ReadonlyMap<string, readonly N
 
 /** Those of one endpoint that have the name. A policy may ask for as many names as a pod has ports. */
 export function portsOfName(ports: readonly NamedPort[], name: string): readonly NamedPort[] {
-  if (ports.length <= FEW_PORTS) return ports.filter((port) => port.name === name)
+  return ports.length <= FEW_PORTS ? ports.filter((port) => port.name === name) : (portsByName(ports).get(name) ?? [])
+}
+
+/** Made once for a list, for each policy asks. */
+export function portsByName(ports: readonly NamedPort[]): ReadonlyMap<string, readonly NamedPort[]> {
   const known = indexes.get(ports) ?? Map.groupBy(ports, (port) => port.name)
   indexes.set(ports, known)
-  return known.get(name) ?? []
+  return known
 }

@@ -5,7 +5,7 @@ import { tiersInOrder } from '#lib/model/policy-order.ts'
 import { DIRECTIONS, realKind } from '#lib/model/policy.ts'
 import type { Direction, NamedPort, Policy, PortMatch, Profile, Rule, Tier } from '#lib/model/policy.ts'
 import { refText } from '#lib/model/ref.ts'
-import type { ServicePort } from '../identities/predicates.ts'
+import { portsByName, portsOfName, type ServicePort } from '../identities/predicates.ts'
 import { LazyList } from './lazy-list.ts'
 import { ExpansionLimit } from './expansion-limit.ts'
 import { PortLists } from './port-lists.ts'
@@ -97,11 +97,10 @@ export class Rulebook implements Rules {
   }
 
   #expand(entry: Entry, direction: Direction, ownPorts: readonly NamedPort[] | undefined): Iterable<ExpandedRule> {
-    const key = `${direction} ${ownPorts === undefined ? 'by address' : portsText(ownPorts.filter(({ name }) => entry.names.has(name)))}`
+    const key = `${direction} ${ownPorts === undefined ? 'by address' : portsText(named(ownPorts, entry.names))}`
     const known = entry.expanded.get(key)
     if (known !== undefined) return known
-    const named = ownPorts && Map.groupBy(ownPorts, ({ name }) => name)
-    const expanded = new LazyList(this.#rulesOf(entry, direction, named))
+    const expanded = new LazyList(this.#rulesOf(entry, direction, ownPorts && portsByName(ownPorts)))
     entry.expanded.set(key, expanded)
     return expanded
   }
@@ -162,6 +161,12 @@ function namesIn(lists: Iterable<readonly PortMatch[]>): ReadonlySet<string> {
   const names = new Set<string>()
   for (const list of lists) for (const match of list) if ('name' in match) names.add(match.name)
   return names
+}
+
+/** Those that have one of the names. */
+function named(ports: readonly NamedPort[], names: ReadonlySet<string>): readonly NamedPort[] {
+  if (names.size > ports.length) return ports.filter(({ name }) => names.has(name))
+  return [...names].flatMap((name) => portsOfName(ports, name))
 }
 
 function haveCommon(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {

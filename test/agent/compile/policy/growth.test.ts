@@ -134,6 +134,32 @@ test('a service that a rule speaks of may have many ports', { timeout: 120_000 }
   expectNoSquare('ports of a service', { size: 1000, costAt, mostTimes: 8 })
 })
 
+test('a policy may name many ports of the pods that a long selector finds', { timeout: 120_000 }, () => {
+  const costAt = (size: number): number => {
+    const parts = Array.from({ length: size }, (_, at) => `a${at} == "x"`)
+    const ports = Array.from({ length: size }, (_, at) => `p${at}`)
+    const rule = { action: 'Allow', protocol: 'TCP', destination: { selector: `app == "db" || ${parts.join(' || ')}`, ports } }
+    const named = ports.map((name, at) => ({ name, port: 1 + at }))
+    const { store } = storeOf([
+      ...WORLD,
+      model(pod('shop/many', { ...ON, ips: ['10.0.0.9'], labels: { app: 'db' }, ports: named })),
+      model(v3('NetworkPolicy', 'shop/p', { types: ['Egress'], egress: [rule] })),
+    ])
+    return cpuMs(() => atOnce(new PolicyPipeline('n1').all(store.snapshot)))
+  }
+  expectNoSquare('names of ports, and parts of a selector', { size: 1000, costAt, mostTimes: 6 })
+})
+
+test('a pod may have many ports, and many policies', { timeout: 120_000 }, () => {
+  const costAt = (size: number): number => {
+    const ports = Array.from({ length: size }, (_, at) => ({ name: `p${at}`, port: 1 + at }))
+    const policies = Array.from({ length: size >> 4 }, (_, at) => model(kubernetesPolicy(`shop/p${at}`, { ingress: [] })))
+    const { store } = storeOf([...WORLD, model(pod('shop/many', { ...ON, ips: ['10.0.0.9'], ports })), ...policies])
+    return cpuMs(() => atOnce(new PolicyPipeline('n1').all(store.snapshot)))
+  }
+  expectNoSquare('ports of a pod, and policies', { size: 4000, costAt, mostTimes: 8 })
+})
+
 test('many rules of a policy may speak of a service of many endpoints, also where they are explained', { timeout: 120_000 }, () => {
   const costAt = (size: number): number => {
     const endpoints = Array.from({ length: size }, (_, at) => ({ addr: `10.1.${at >> 8}.${at & 255}` }))
