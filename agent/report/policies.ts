@@ -20,7 +20,7 @@ export const POLICIES = 'policy.as-written'
 /** in-part: some of its rules are not in force. last-good: that version is in force, for the newer one cannot be read.
  * closed: it cannot be read, and denies everything for the endpoints it selects. no-tier: there is no such tier, and
  * it is closed in the default one. no-room: its namespace wants more of this node's tables than there is, and whatever
- * it selects is closed. refused: nothing of it is in force. */
+ * it selects is closed; a set has no prefix. refused: nothing of it is in force. */
 const STATES = ['in-force', 'in-part', 'last-good', 'closed', 'no-tier', 'no-room', 'refused'] as const
 export type PolicyState = (typeof STATES)[number]
 
@@ -67,8 +67,18 @@ export class PolicyReport {
   /** All policies that are closed for want of room. */
   noteNoRoom(noRoom: readonly QuotaExceeded[]): void {
     const before = this.#noRoom
-    this.#noRoom = new Map(noRoom.flatMap((one) => one.policies.map((ref) => [ref, noRoomText(one)] as const)))
+    this.#noRoom = new Map(
+      noRoom.flatMap((one) => {
+        const sets = one.sets ? this.#setsOf(one.namespace) : []
+        return [...one.policies, ...sets].map((ref) => [ref, noRoomText(one)] as const)
+      }),
+    )
     if (this.#snapshot !== undefined && !deepEqual(before, this.#noRoom)) this.#say(this.#snapshot)
+  }
+
+  #setsOf(namespace: string): readonly string[] {
+    const all = [...(this.#snapshot?.networkSets.values() ?? [])]
+    return all.flatMap((set) => (set.namespace === namespace ? [refText(set)] : []))
   }
 
   /** What the sources cannot read is judged by what there is; false until that is known. */
@@ -138,7 +148,9 @@ const WHAT: Readonly<Record<QuotaTable, string>> = {
 }
 
 /** In whatever line of its namespace one of its rules would be. */
-function noRoomText({ namespace, table, most }: QuotaExceeded): string {
+function noRoomText({ namespace, table, sets, most }: QuotaExceeded): string {
+  if (sets)
+    return `on this node the network sets of namespace ${namespace} have most prefixes, and there is room for ${most} of all of them: none of its sets has a prefix here, and its policies are closed for all that they select here`
   return `on this node the policies of namespace ${namespace} have most ${WHAT[table]}, and there is room for ${most} of all policies: closed for all that it selects here`
 }
 

@@ -22,6 +22,8 @@ export interface QuotaExceeded {
   readonly namespace: string
   /** of which it wants more than all others */
   readonly table: QuotaTable
+  /** its network sets are what is too large: none of them has a prefix */
+  readonly sets: boolean
   /** rows that all policies together may have of it */
   readonly most: number
   /** refs, of those that select endpoints of this node, sorted */

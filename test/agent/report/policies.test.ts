@@ -11,7 +11,7 @@ import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import { PolicyReport, POLICIES } from '#agent/report/policies.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import { Store } from '#lib/store/store.ts'
-import { storeOf, type Manifest } from '../../support/build.ts'
+import { storeOf, type Manifest, v3 } from '../../support/build.ts'
 import { until } from '../../../testkit/base/until.ts'
 
 const global = (name: string, spec: Manifest): Manifest => ({
@@ -74,7 +74,7 @@ test('policies that there is no room for are named until there is room, whatever
   book.noteNoRoom([])
   book.note(snapshot, undefined)
   const policies = ['GlobalNetworkPolicy/good', 'GlobalNetworkPolicy/lost']
-  book.noteNoRoom([{ namespace: 'shop', table: 'rules', most: 32768, policies }])
+  book.noteNoRoom([{ namespace: 'shop', table: 'rules', sets: false, most: 32768, policies }])
   expect(said).toEqual(['policy.no-tier GlobalNetworkPolicy/lost', 'policy.no-room GlobalNetworkPolicy/good'])
   expect(reasonOf(health)).toMatch(
     /GlobalNetworkPolicy\/good: on this node the policies of namespace shop have most rules, and there is room for 32768 of all policies: closed/,
@@ -82,6 +82,18 @@ test('policies that there is no room for are named until there is room, whatever
   expect([...book.counts().values(), health.report().ready]).toEqual([0, 0, 0, 0, 1, 1, 0, true])
   book.noteNoRoom([])
   expect(said.slice(2)).toEqual(['policy.recovered GlobalNetworkPolicy/good'])
+})
+
+test('network sets that are too large for a node are named beside the policies of their namespace', () => {
+  const { health, book } = setup()
+  const sets = [v3('NetworkSet', 'shop/large', { nets: ['10.0.0.0/8'] }), v3('NetworkSet', 'other/small', { nets: ['10.0.0.0/8'] })]
+  const { snapshot } = storeOf([global('good', {}), ...sets])
+  book.note(snapshot, undefined)
+  book.noteNoRoom([{ namespace: 'shop', table: 'nets', sets: true, most: 32768, policies: ['GlobalNetworkPolicy/good'] }])
+  expect([...book.wrong.keys()]).toEqual(['GlobalNetworkPolicy/good', 'NetworkSet/shop/large'])
+  expect(reasonOf(health)).toMatch(/NetworkSet\/shop\/large: on this node the network sets of namespace shop have most prefixes/)
+  book.noteNoRoom([])
+  expect(reasonOf(health)).toBe('')
 })
 
 /** A directory as the agent reads it, and what the agent reports of it. */

@@ -3,6 +3,7 @@
 import { inBatches, type Sliced } from '#lib/base/async/slices.ts'
 import { addrBits, ANY_V4, depthOf, prefixKey } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
+import { NAMESPACE_LABEL } from '#lib/model/labels.ts'
 import type { AddressChanges, IdentityMove, NetMove } from './address-changes.ts'
 import { truthOf } from './predicates.ts'
 import type { Predicate } from './predicates.ts'
@@ -19,6 +20,7 @@ import type { EndpointProfile } from './endpoint-profiles.ts'
 const WHOLE = 128
 const V4_KEY = prefixKey(ANY_V4, 96)
 const NO_ATOMS: readonly LivePredicate[] = []
+const NONE: ReadonlySet<string> = new Set()
 /** Predicates times addresses and prefixes: each of these has a predicate once for each prefix around it, at most. */
 const WORTH_WEIGHING = 32_768
 
@@ -40,6 +42,10 @@ export class Addresses {
   readonly #dirtyEnds = new Set<Addr>()
   readonly #dirtyPrefixes = new Set<string>()
   readonly #gone = new GonePredicates()
+  /** network sets that have prefixes */
+  readonly #sets = new Set<EndpointProfile>()
+  /** namespaces whose network sets count for nothing */
+  #leftOut = NONE
   #hiddenV4 = false
 
   /** What the compiler knows of services: the addresses that such an atom is true of. */
@@ -82,6 +88,7 @@ export class Addresses {
   attachNet(cidr: Cidr, thing: EndpointProfile): void {
     const prefix = this.#prefixes.at(cidr)
     prefix.things.push(thing)
+    this.#sets.add(thing)
     this.#usersOf(thing).prefixes.add(prefix)
     this.#dirtyPrefixes.add(prefix.key)
   }
@@ -90,7 +97,33 @@ export class Addresses {
     const prefix = this.#prefixes.at(cidr)
     takeOut(prefix.things, thing)
     if (!prefix.things.includes(thing)) this.#forgetUser(thing, (users) => users.prefixes.delete(prefix))
+    if (!this.#users.has(thing)) this.#sets.delete(thing)
     this.#dirtyPrefixes.add(prefix.key)
+  }
+
+  /** By namespace, '' of none: prefixes of its network sets, and those of them of which something is asked. Sets with
+   * equal labels count as one. */
+  get setPrefixes(): ReadonlyMap<string, { readonly all: number; readonly asked: number }> {
+    const namespaces = new Map<string, { all: number; asked: number }>()
+    for (const thing of this.#sets) {
+      const known = namespaces.get(namespaceOf(thing)) ?? { all: 0, asked: 0 }
+      namespaces.set(namespaceOf(thing), known)
+      const prefixes = this.#users.get(thing)?.prefixes.size ?? 0
+      known.all += prefixes
+      if (thing.atoms.length > 0) known.asked += prefixes
+    }
+    return namespaces
+  }
+
+  /** Network sets of these namespaces, and of no others, count for nothing from now on. */
+  *leaveOut(namespaces: ReadonlySet<string>): Sliced<void> {
+    const before = this.#leftOut
+    this.#leftOut = namespaces
+    for (const thing of this.#sets)
+      if (before.has(namespaceOf(thing)) !== namespaces.has(namespaceOf(thing)))
+        yield* inBatches(this.#users.get(thing)?.prefixes ?? [], ({ key }) => {
+          this.#dirtyPrefixes.add(key)
+        })
   }
 
   *useAtom(atom: Predicate): Sliced<void> {
@@ -245,7 +278,7 @@ export class Addresses {
   /** True when its row is another one. */
   #settlePrefix(prefix: Prefix): boolean {
     const { cidr, identity: before } = prefix
-    prefix.identity = hasOwn(prefix) ? this.identities.take(this.#atomsAround(cidr.addr, depthOf(cidr))) : undefined
+    prefix.identity = this.#hasOwn(prefix) ? this.identities.take(this.#atomsAround(cidr.addr, depthOf(cidr))) : undefined
     if (before !== undefined) this.identities.release(before)
     if (prefix.things.length === 0 && prefix.atoms.length === 0) this.#prefixes.delete(prefix)
     return before !== prefix.identity
@@ -276,9 +309,18 @@ export class Addresses {
     const lists: (readonly LivePredicate[])[] = things.map((thing) => thing.atoms)
     for (const prefix of this.#prefixes.around(addr, depth)) {
       lists.push(prefix.atoms)
-      for (const thing of prefix.things) lists.push(thing.atoms)
+      for (const set of prefix.things) lists.push(this.#askedOf(set))
     }
     return lists
+  }
+
+  /** Does it say more than the prefix around it? */
+  #hasOwn({ atoms, things }: Prefix): boolean {
+    return atoms.length > 0 || things.some((set) => this.#askedOf(set).length > 0)
+  }
+
+  #askedOf(set: EndpointProfile): readonly LivePredicate[] {
+    return this.#leftOut.size > 0 && this.#leftOut.has(namespaceOf(set)) ? NO_ATOMS : set.atoms
   }
 
   /** In the map ::/0 and its like contain IPv4's range as well: IPv4 gets a prefix of its own, which has nothing. */
@@ -317,9 +359,9 @@ interface EndBefore {
   readonly was: Identity
 }
 
-/** Does it say more than the prefix around it? */
-function hasOwn({ atoms, things }: Prefix): boolean {
-  return atoms.length > 0 || things.some((thing) => thing.atoms.length > 0)
+/** A set of none is the cluster's, and never left out. */
+function namespaceOf({ labels }: EndpointProfile): string {
+  return labels.get(NAMESPACE_LABEL) ?? ''
 }
 
 function takeOut<T>(list: T[], value: T): void {

@@ -8,6 +8,8 @@ import { joined } from '../identities/address-changes.ts'
 import type { AddressChanges } from '../identities/address-changes.ts'
 import type { Addresses } from '../identities/addresses.ts'
 import { heaviestOwner } from './heaviest-owner.ts'
+import { largestSets } from './largest-sets.ts'
+import { Crowding, type RowsNow } from './crowding.ts'
 import { countIdentityRows } from './identity-rows.ts'
 import { CLOSED } from '../rules/rule-list.ts'
 import type { GroupRuleLists } from '../rules/group-rule-lists.ts'
@@ -47,10 +49,12 @@ export class RulesetAssignment {
   readonly #cuts = new Map<Members, readonly string[]>()
   /** namespaces whose lines are closed, and the table that has no room for them */
   #closed: ReadonlyMap<string, QuotaTable> = new Map()
-  /** those of them whose predicates are too many, which depends on the predicates of all owners */
-  #crowded: ReadonlySet<string> = new Set()
-  /** namespaces that ask too much, with what they ask: it is asked again when it is something else */
-  readonly #heavy = new Map<string, string>()
+  /** those of them whose predicates make too many rows, with what they ask, which depends on what all owners ask */
+  #crowded: ReadonlyMap<string, string> = new Map()
+  readonly #crowding = new Crowding()
+  /** namespaces that ask too much, or whose network sets are too large, with what they have: it is looked at again when
+   * it is something else */
+  readonly #heavy = new Map<string, Heavy>()
   /** namespaces whose lines are closed until the next change */
   #postponed: ReadonlySet<string> = new Set()
 
@@ -58,31 +62,44 @@ export class RulesetAssignment {
     this.#of = of
   }
 
-  /** There was no room for old sets beside new ones: the rest of it is another change. */
+  /** There was no room for old sets beside new ones, or there may be room for those that are closed: the rest of it is
+   * another change. */
   get isHalfDone(): boolean {
-    return this.#postponed.size > 0
+    return this.#postponed.size > 0 || this.#mayOpen
+  }
+
+  get #mayOpen(): boolean {
+    return this.#crowded.size > 0 && this.#crowding.mayBeOver(this.#rowsNow())
   }
 
   /** New lines of the groups; addresses are settled. `inHalves`: if need be some of it is left for the next time. */
   *change(touched: DirtyGroups, inHalves: boolean): Sliced<AssignedRulesets> {
     const { addresses, population } = this.#of
     for (const group of population.takeEmptied()) touched.groups.add(group)
-    // the rows that left no room for these groups may be gone
-    for (const group of this.#groupsOf(new Set([...this.#crowded, ...this.#postponed]))) touched.groups.add(group)
+    for (const group of this.#groupsOf(this.#postponed)) touched.groups.add(group)
+    this.#crowding.gone += population.takeDeparted()
     yield* this.#newLines(touched.groups)
     const closed = new Map(yield* this.#of.room.closed())
-    for (const [owner, asked] of this.#heavy)
-      if (this.#askedBy(owner) === asked) closed.set(owner, 'bits')
+    // the rows that left no room for these may be gone
+    if (this.#mayOpen || [...this.#crowded].some(([owner, has]) => this.#hasNow(owner) !== has)) this.#crowded = new Map()
+    for (const owner of this.#crowded.keys()) closed.set(owner, 'bits')
+    for (const [owner, { has, table }] of this.#heavy)
+      if (this.#hasNow(owner) === has) closed.set(owner, table)
       else this.#heavy.delete(owner)
+    yield* addresses.leaveOut(this.#withLargeSets())
     const turned = [...this.#closed.keys(), ...closed.keys()].filter((owner) => closed.has(owner) !== this.#closed.has(owner))
     for (const group of this.#groupsOf(new Set(turned))) touched.groups.add(group)
     const before = new Map<Members, GroupSets>()
     for (const group of touched.groups) yield* this.#give(group, closed, before)
     yield* this.#lighten(closed, before)
     let moves = yield* addresses.settle()
-    this.#crowded = yield* this.#crowd(closed, before)
+    const crowded = yield* this.#crowd(closed, before)
+    this.#crowded = new Map([...this.#crowded, ...crowded])
     this.#closed = closed
-    if (this.#crowded.size > 0) moves = yield* this.#settleAgain(moves)
+    if (crowded.size > 0) {
+      moves = yield* this.#settleAgain(moves)
+      this.#crowding.begin(this.#rowsNow())
+    }
     const old = [...before.values()].flatMap((sets) => [...sets.values()])
     this.#postponed = inHalves && (yield* this.#of.sets.bitsWith(old)) > this.#of.room.size('bits') ? this.#changing(before) : new Set()
     for (const group of [...before.keys()])
@@ -117,6 +134,7 @@ export class RulesetAssignment {
     return [...this.#closed].map(([namespace, table]) => ({
       namespace,
       table,
+      sets: this.#withLargeSets().has(namespace),
       most: this.#of.room.share(table)[0],
       policies: [...(policies.get(namespace) ?? [])].sort(),
     }))
@@ -154,18 +172,19 @@ export class RulesetAssignment {
     else for (const set of had.values()) yield* sets.release(set)
   }
 
-  /** Closes namespaces whose predicates would be true of too many prefixes and endpoints, before anything is made of
-   * them. */
+  /** Closes namespaces whose network sets would have too many rows, and those whose predicates would be true of too
+   * many prefixes and endpoints, before anything is made of them. */
   *#lighten(closed: Map<string, QuotaTable>, before: Map<Members, GroupSets>): Sliced<void> {
     const { addresses, room } = this.#of
     for (;;) {
-      const worst = yield* heaviestOwner(
-        addresses,
-        room.namespaces.filter((owner) => !closed.has(owner)),
-      )
+      const largest = largestSets(addresses, room, this.#withLargeSets())
+      const open = room.namespaces.filter((owner) => !closed.has(owner))
+      const worst = largest ?? (yield* heaviestOwner(addresses, open))
       if (worst === undefined) return
-      this.#heavy.set(worst, this.#askedBy(worst))
-      closed.set(worst, 'bits')
+      const table = largest === undefined ? 'bits' : 'nets'
+      this.#heavy.set(worst, { has: this.#hasNow(worst), table })
+      closed.set(worst, table)
+      yield* addresses.leaveOut(this.#withLargeSets())
       const groups = this.#groupsOf(new Set([worst]))
       // what the others ask so far is asked until the end of the change: then it shows whether this was enough
       const isKnown = groups.every((group) => before.has(group))
@@ -174,32 +193,44 @@ export class RulesetAssignment {
     }
   }
 
-  /** Another text for other rules. */
-  #askedBy(owner: string): string {
+  /** Another text for other rules, and for other network sets. */
+  #hasNow(owner: string): string {
     const lines = this.#groupsOf(new Set([owner])).flatMap((group) => [...group.lines.values()])
-    return [...new Set(lines.map(({ hash }) => hash))].sort(compareText).join()
+    const prefixes = this.#of.addresses.setPrefixes.get(owner)?.all ?? 0
+    return [...new Set(lines.map(({ hash }) => hash)), `${prefixes}`].sort(compareText).join()
+  }
+
+  #withLargeSets(): ReadonlySet<string> {
+    return new Set([...this.#heavy].flatMap(([owner, { table }]) => (table === 'nets' ? [owner] : [])))
   }
 
   /** Closes namespaces until identities leave others room. */
-  *#crowd(closed: Map<string, QuotaTable>, before: Map<Members, GroupSets>): Sliced<ReadonlySet<string>> {
+  *#crowd(closed: Map<string, QuotaTable>, before: Map<Members, GroupSets>): Sliced<ReadonlyMap<string, string>> {
     const { addresses, room } = this.#of
-    const crowded = new Set<string>()
+    const crowded = new Map<string, string>()
     const [half, least] = room.share('bits')
     if (room.sum('bits') + addresses.identities.rows <= half) return crowded
     const own = room.rowsOf(CLUSTER, 'bits')
     for (;;) {
       const open = room.namespaces.filter((owner) => !closed.has(owner))
       const fixed = open.reduce((sum, owner) => sum + room.rowsOf(owner, 'bits'), own)
-      const { rows, cluster, saved } = yield* countIdentityRows(addresses.identities.all)
-      if (fixed + rows <= Math.max(half, own + cluster + least)) return crowded
+      const { rows, cluster, saved, mostOfOne } = yield* countIdentityRows(addresses.identities.all)
+      const over = fixed + rows - Math.max(half, own + cluster + least)
+      if (over <= 0) return crowded
       const savedBy = (owner: string): number => room.rowsOf(owner, 'bits') + (saved.get(owner) ?? 0)
       // of equal ones the first by name
       const [worst] = open.filter((owner) => savedBy(owner) > 0).sort((a, b) => savedBy(b) - savedBy(a))
       if (worst === undefined) return crowded
-      crowded.add(worst)
+      crowded.set(worst, this.#hasNow(worst))
+      this.#crowding.note(over, mostOfOne)
       closed.set(worst, 'bits')
       for (const group of this.#groupsOf(new Set([worst]))) yield* this.#give(group, closed, before)
     }
+  }
+
+  #rowsNow(): RowsNow {
+    const { addresses, room } = this.#of
+    return { identities: addresses.identities.size, rows: addresses.identities.rows + room.sum('bits') }
   }
 
   /** Namespaces whose endpoints are to have other sets. */
@@ -218,6 +249,12 @@ export class RulesetAssignment {
     for (const addr of this.#of.population.addrsOf(group)) touched.addrs.add(addr)
     if (group.kind === 'host') for (const key of group.ends) touched.hosts.add(key)
   }
+}
+
+interface Heavy {
+  /** a text of its rules and sets */
+  readonly has: string
+  readonly table: QuotaTable
 }
 
 function isOf(lines: Iterable<{ readonly owner: string | undefined }>, owners: ReadonlySet<string>): boolean {

@@ -43,6 +43,8 @@ export class EndpointGroups {
   readonly #addresses: Addresses
   readonly #ends = new Map<string, Resident>()
   readonly #sets = new Map<string, { readonly thing: EndpointProfile; readonly nets: readonly Cidr[] }>()
+  /** endpoints that went, or have other labels or addresses */
+  #departed = 0
   /** groups that an endpoint has left */
   readonly #left = new Set<Members>()
   /** keys of local pods, sorted */
@@ -76,6 +78,7 @@ export class EndpointGroups {
     if (after === undefined) this.#ends.delete(key)
     else this.#ends.set(key, after)
     if (before?.thing !== after?.thing || !sameAddrs(before?.value.addrs, after?.value.addrs)) {
+      if (before !== undefined) this.#departed++
       yield* inBatches(after?.value.addrs ?? [], (addr) => {
         if (after !== undefined) this.#addresses.attach(addr, after.thing)
       })
@@ -91,6 +94,13 @@ export class EndpointGroups {
       }
     }
     return this.#localChanged(key, before, after)
+  }
+
+  /** How many endpoints went, or have other labels or addresses, since this was last asked. */
+  takeDeparted(): number {
+    const departed = this.#departed
+    this.#departed = 0
+    return departed
   }
 
   /** Groups without endpoints, each once. */

@@ -14,6 +14,8 @@ export interface IdentityRows {
   readonly rows: number
   /** of the cluster's own, if no namespace asked anything */
   readonly cluster: number
+  /** of the identity with most */
+  readonly mostOfOne: number
   /** by namespace: rows that there would not be if it asked nothing */
   readonly saved: ReadonlyMap<string, number>
 }
@@ -29,9 +31,11 @@ export function* countIdentityRows(identities: Iterable<Identity>): Sliced<Ident
   const saved = new Map<string, number>()
   const seen = new Map<string, Set<string>>()
   const cluster = new Set<string>()
-  const sums = { rows: 0, cluster: 0 }
+  const sums = { rows: 0, cluster: 0, mostOfOne: 0 }
   for (const atoms of distinct.values()) {
-    sums.rows += sumOf(atoms, rowsOf)
+    const ofOne = sumOf(atoms, rowsOf)
+    sums.rows += ofOne
+    sums.mostOfOne = Math.max(sums.mostOfOne, ofOne)
     const own = atoms.filter(({ rows: some }) => some.has(CLUSTER))
     const ownKey = keyOf(own)
     if (!cluster.has(ownKey)) sums.cluster += sumOf(own, (atom) => rowsFor(atom, CLUSTER))

@@ -79,7 +79,7 @@ test('what is closed is named: the policies of that namespace that select someth
   const elsewhere = spacePolicy('bad', { app: 'not-here', ingress: fromEach(hosts(1)) })
   node.take([...shop, ...badPods(5), policyUpdate(elsewhere), ...badPolicies(5, (at) => fromEach(hosts(20, at))).map(policyUpdate)])
   const policies = times(5, (at) => `KubernetesNetworkPolicy/bad/a${at}`)
-  expect(node.compiler.noRoom).toEqual([{ namespace: 'bad', table: 'rules', most: 50, policies }])
+  expect(node.compiler.noRoom).toEqual([{ namespace: 'bad', table: 'rules', sets: false, most: 50, policies }])
 })
 
 test('of several the one that wants most is closed, of equal ones the first by name, until the others fit', () => {
@@ -158,6 +158,28 @@ describe('questions multiply rows of others:', () => {
     ])
     expect(node.take([policyUpdate(spacePolicy('bad', { ingress: parts(2) }))])).toEqual([])
     expect([node.closed, node.ask('10.9.0.2', FULL.bad)]).toEqual([[], 'allow by KubernetesNetworkPolicy/bad/all ingress 1'])
+  })
+
+  test('nobody looks whether a closed namespace fits before so many pods went that it may, and then at once', () => {
+    const node = new RoomNode(small({ bits: 400 }))
+    node.take([...fromAll, ...everybody, ...badPods(1), policyUpdate(spacePolicy('bad', { ingress: parts(6) }))])
+    const stepsOf = (updates: readonly PolicyUpdate[]): number => {
+      let steps = 0
+      for (const work = node.compiler.slicedChange(updates); work.next().done !== true;) steps++
+      return steps
+    }
+    const extra = spacePod('many', { app: 'x', ip: '10.9.1.1', local: false })
+    const away = (pod: PolicyUpdate): PolicyUpdate => ({ kind: 'endpoint', key: pod.key, value: undefined })
+    const opening = stepsOf([policyUpdate(spacePolicy('bad', { ingress: parts(5) }))])
+    expect(node.closed).toEqual(['bad: bits'])
+    for (const [few, pods] of [
+      ['one that comes', [extra]],
+      ['one that goes', [away(extra)]],
+    ] as const)
+      expect(stepsOf(pods), few).toBeLessThan(opening / 4)
+    expect(node.closed).toEqual(['bad: bits'])
+    expect(node.take(everybody.map(away))).toEqual([])
+    expect(node.closed).toEqual([])
   })
 
   test('where old and new questions would be too many together the namespace is closed between them', () => {
