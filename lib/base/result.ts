@@ -13,7 +13,7 @@ export interface Rejected {
 }
 
 /** Of one object no more is told than a reader can want. */
-export const MOST_TOLD = 100
+export const MOST_TOLD = 20
 
 /** A value, with the parts of it that were left out; or nothing, with why. `instead` stands in where there was no
  * better one before. */
