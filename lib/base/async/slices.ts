@@ -9,6 +9,9 @@ import type { Clock } from '../clock.ts'
 /** What is to be computed. It goes on where it stopped, so nobody may change its inputs before it is done. */
 export type Sliced<T> = Generator<undefined, T, undefined>
 
+/** Values that are made as they are taken. undefined: others may have their turn before the next one. */
+export type SlicedValues<T> = Iterable<T | undefined>
+
 /** ms after which others have a turn, at the next place where that is possible */
 const SLICE_MS = 10
 

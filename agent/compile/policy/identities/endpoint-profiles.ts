@@ -99,11 +99,12 @@ export class EndpointProfiles {
   }
 
   /** Ports of that name of endpoints that are found, each once, sorted. */
-  portsNamed(name: string, isFound: Matcher): readonly ServicePort[] {
+  *portsNamed(name: string, isFound: Matcher): Sliced<readonly ServicePort[]> {
     const ports = new Map<number, ServicePort>()
-    for (const thing of this.#byPortName.get(name) ?? NONE)
+    yield* inBatches(this.#byPortName.get(name) ?? NONE, (thing) => {
       if (isFound(thing.labels))
         for (const { protocol, port } of portsOfName(thing.ports, name)) ports.set(portNumber({ protocol, port }), { protocol, port })
+    })
     return [...ports].sort((a, b) => a[0] - b[0]).map(([, port]) => port)
   }
 

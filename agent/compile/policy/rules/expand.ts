@@ -4,9 +4,11 @@
  *
  * A name of a port stands for another port on each address that has it, so a rule with one becomes a rule for each
  * port it means, of the addresses on which it means that. Services likewise. */
+import type { Sliced, SlicedValues } from '#lib/base/async/slices.ts'
 import { fnv1a64 } from '#lib/base/hash.ts'
 import { ANY_V4, ANY_V6 } from '#lib/base/ip.ts'
 import type { Cidr } from '#lib/base/ip.ts'
+import type { Labels } from '#lib/model/labels.ts'
 import type { Direction, NamedPort, PortMatch, Rule, Side } from '#lib/model/policy.ts'
 import { matcherOf } from '#lib/model/selector/matcher.ts'
 import type { Matcher } from '#lib/model/selector/matcher.ts'
@@ -54,7 +56,7 @@ export interface ExpandedRule {
 /** What names stand for. */
 export interface Meanings {
   /** ports of that name of all endpoints that are found, each once, sorted */
-  readonly portsNamed: (name: string, isFound: Matcher) => readonly ServicePort[]
+  readonly portsNamed: (name: string, isFound: Matcher) => Sliced<readonly ServicePort[]>
   /** ports of the services' endpoints, each once, sorted */
   portsOf(services: readonly string[]): readonly ServicePort[]
 }
@@ -84,14 +86,22 @@ const V4_NETS: readonly Cidr[] = [{ addr: ANY_V4, bits: 0 }]
 const V6_NETS: readonly Cidr[] = [{ addr: ANY_V6, bits: 0 }]
 
 /** None for a rule that can never hold. No more than are taken are made; they end early where the effort does. */
-export function* expandRule(rule: Rule, of: Expansion): Iterable<ExpandedRule> {
+export function* expandRule(rule: Rule, of: Expansion): Generator<ExpandedRule | undefined, void, undefined> {
   const isIngress = of.direction === 'ingress'
   const whole = planeOf(rule)
   const version = rule.ipVersion === undefined ? [] : [asked({ kind: 'nets', nets: rule.ipVersion === 4 ? V4_NETS : V6_NETS })]
-  const sources = partsOf(rule.source, { ...of, isOwn: !isIngress, isDestination: false })
-  const destinations = partsOf(rule.destination, { ...of, isOwn: isIngress, isDestination: true })
-  for (const source of waysOf(sources, of.effort))
+  const sources = yield* partsOf(rule.source, { ...of, isOwn: !isIngress, isDestination: false })
+  const destinations = yield* partsOf(rule.destination, { ...of, isOwn: isIngress, isDestination: true })
+  for (const source of waysOf(sources, of.effort)) {
+    if (source === undefined) {
+      yield
+      continue
+    }
     for (const destination of waysOf(destinations, of.effort)) {
+      if (destination === undefined) {
+        yield
+        continue
+      }
       const ports = intersect(intersect(whole, destination.plane), supportOf(source.plane))
       if (isNowhere(ports)) continue
       const [peer, own] = isIngress ? [source, destination] : [destination, source]
@@ -100,6 +110,7 @@ export function* expandRule(rule: Rule, of: Expansion): Iterable<ExpandedRule> {
       if (!of.effort.write(made.text)) return
       yield made
     }
+  }
 }
 
 /** Always holds: ends of tiers and the like. */
@@ -145,7 +156,7 @@ interface SideExpansion extends Expansion {
 }
 
 /** Lists of ways of which one each must hold. */
-function partsOf(side: Side, of: SideExpansion): readonly (readonly Way[])[] {
+function* partsOf(side: Side, of: SideExpansion): Sliced<readonly (readonly Way[])[]> {
   const selector = selectorOf(side)
   if (side.nets?.length === 0 || selector?.op === 'none') return [[]]
   const plain: Condition[] = []
@@ -156,8 +167,8 @@ function partsOf(side: Side, of: SideExpansion): readonly (readonly Way[])[] {
   if (side.notNets.length > 0) plain.push(asked({ kind: 'nets', nets: side.notNets }, false))
   return [
     [{ conditions: plain, plane: EVERYTHING }],
-    namedPortWays({ ...side, selector }, of),
-    notPortWays({ ...side, selector }, of),
+    yield* namedPortWays({ ...side, selector }, of),
+    yield* notPortWays({ ...side, selector }, of),
     serviceWays(side, of),
   ]
 }
@@ -169,22 +180,30 @@ function selectorOf({ selector, notSelector }: Side): Selector | undefined {
 }
 
 /** All in which one way of each part holds, as far as the effort goes. */
-function waysOf(parts: readonly (readonly Way[])[], effort: ExpansionLimit): Iterable<Way> {
-  return parts.reduce<Iterable<Way>>((ways, part) => both(ways, part, effort), [{ conditions: [], plane: EVERYTHING }])
+function waysOf(parts: readonly (readonly Way[])[], effort: ExpansionLimit): SlicedValues<Way> {
+  return parts.reduce<SlicedValues<Way>>((ways, part) => both(ways, part, effort), [{ conditions: [], plane: EVERYTHING }])
 }
 
+/** Pairs that are tried between two turns of others. */
+const PAIRS_A_TURN = 256
+
 /** All pairs, where both hold. */
-function* both(a: Iterable<Way>, b: readonly Way[], effort: ExpansionLimit): Iterable<Way> {
-  for (const one of a)
-    for (const other of b) {
-      if (!effort.spend(1)) return
-      const plane = intersect(one.plane, other.plane)
-      if (!isNowhere(plane)) yield { conditions: [...one.conditions, ...other.conditions], plane }
-    }
+function* both(a: SlicedValues<Way>, b: readonly Way[], effort: ExpansionLimit): SlicedValues<Way> {
+  let tried = 0
+  for (const one of a) {
+    if (one === undefined) yield
+    else
+      for (const other of b) {
+        if (!effort.spend(1)) return
+        if (++tried % PAIRS_A_TURN === 0) yield
+        const plane = intersect(one.plane, other.plane)
+        if (!isNowhere(plane)) yield { conditions: [...one.conditions, ...other.conditions], plane }
+      }
+  }
 }
 
 /** Ports, and named ports by number: a name is that of an endpoint which the side's selector finds. */
-function namedPortWays({ selector, ports }: Side, of: SideExpansion): readonly Way[] {
+function* namedPortWays({ selector, ports }: Side, of: SideExpansion): Sliced<readonly Way[]> {
   if (ports === undefined) return ANYHOW
   const isShared = isKnownHere(selector, of)
   const known = isShared ? of.shared.get(ports) : undefined
@@ -197,7 +216,7 @@ function namedPortWays({ selector, ports }: Side, of: SideExpansion): readonly W
     const own = ownPortsNamed(name, selector, of)
     if (own !== undefined) for (const port of own) ways.push({ conditions: [], plane: only([port.protocol], one(port)) })
     else
-      for (const { port, condition } of meant(name, true)) {
+      for (const { port, condition } of yield* meant(name, true)) {
         if (!of.effort.write(condition.atom.key)) break
         ways.push({ conditions: [condition], plane: only([port.protocol], one(port)) })
       }
@@ -206,24 +225,39 @@ function namedPortWays({ selector, ports }: Side, of: SideExpansion): readonly W
   return ways
 }
 
+type NamedPortMeanings = (name: string, holds: boolean) => Sliced<readonly NamedPortMeaning[]>
+
 interface NamedPortMeaning {
   readonly port: ServicePort
   /** that the address has an endpoint on which the name means this port, or that it has none */
   readonly condition: Condition
 }
 
-/** What names of ports mean at one side. Its selector, which may be long, is made ready for all of them once. */
-function meaningsFor(selector: Selector = ALL, { portsNamed }: Meanings): (name: string, holds: boolean) => Iterable<NamedPortMeaning> {
+/** What names of ports mean at one side. Its selector, which may be long, is made ready for all of them once, and an
+ * endpoint is asked once. */
+function meaningsFor(selector: Selector = ALL, { portsNamed }: Meanings): NamedPortMeanings {
   let ready: { readonly key: string; readonly isFound: Matcher } | undefined
   return function* (name, holds) {
-    ready ??= { key: selectorKey(selector), isFound: matcherOf(selector) }
-    for (const port of portsNamed(name, ready.isFound))
-      yield { port, condition: { atom: predicateOf({ kind: 'port', selector, name, ...port }, ready.key), holds } }
+    ready ??= { key: selectorKey(selector), isFound: askedOnce(matcherOf(selector)) }
+    const { key, isFound } = ready
+    return (yield* portsNamed(name, isFound)).map((port) => ({
+      port,
+      condition: { atom: predicateOf({ kind: 'port', selector, name, ...port }, key), holds },
+    }))
+  }
+}
+
+function askedOnce(isFound: Matcher): Matcher {
+  const answers = new Map<Labels, boolean>()
+  return (labels) => {
+    const answer = answers.get(labels) ?? isFound(labels)
+    answers.set(labels, answer)
+    return answer
   }
 }
 
 /** Other ports than those any of the names means anywhere; and those, on addresses where it does not mean them. */
-function notPortWays({ selector, notPorts }: Side, of: SideExpansion): readonly Way[] {
+function* notPortWays({ selector, notPorts }: Side, of: SideExpansion): Sliced<readonly Way[]> {
   if (notPorts.length === 0) return ANYHOW
   const here: ServicePort[] = []
   const excluded = new Map<string, { readonly port: ServicePort; readonly conditions: Condition[] }>()
@@ -234,7 +268,7 @@ function notPortWays({ selector, notPorts }: Side, of: SideExpansion): readonly 
     const own = ownPortsNamed(name, selector, of)
     if (own !== undefined) for (const port of own) here.push(port)
     else
-      for (const { port, condition } of meant(name, false)) {
+      for (const { port, condition } of yield* meant(name, false)) {
         const entry = excluded.get(portText(port)) ?? { port, conditions: [] }
         if (!of.effort.write(condition.atom.key)) break
         entry.conditions.push(condition)

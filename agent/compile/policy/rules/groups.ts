@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Local endpoints that the same policies select, and the lines of rules these make. Layer: agent/compile (pure). */
-import { inBatches, type Sliced } from '#lib/base/async/slices.ts'
+import { inBatches, type Sliced, type SlicedValues } from '#lib/base/async/slices.ts'
 import { DEFAULT_ALLOW_PROFILE, namespaceProfile } from '#lib/model/effective-labels.ts'
 import { comparePolicies, isClosedIn, tierOf } from '#lib/model/policy-order.ts'
 import type { Direction, NamedPort, Policy, Scope, Tier } from '#lib/model/policy.ts'
@@ -69,9 +69,9 @@ export interface RuleListQuery {
 /** Where the rules come from. */
 export interface Rules {
   readonly tiers: readonly Tier[]
-  policy(policy: Policy, direction: Direction, ownPorts: readonly NamedPort[] | undefined): Iterable<ExpandedRule>
+  policy(policy: Policy, direction: Direction, ownPorts: readonly NamedPort[] | undefined): SlicedValues<ExpandedRule>
   /** undefined: there is no such profile */
-  profile(name: string, direction: Direction, ownPorts: readonly NamedPort[] | undefined): Iterable<ExpandedRule> | undefined
+  profile(name: string, direction: Direction, ownPorts: readonly NamedPort[] | undefined): SlicedValues<ExpandedRule> | undefined
 }
 
 /** undefined: no policy selects the endpoint, and its profiles allow everything. */
@@ -116,7 +116,7 @@ function tierStage(
   ]
 }
 
-function* rulesOf(policies: readonly Policy[], rules: (policy: Policy) => Iterable<ExpandedRule>): Iterable<ExpandedRule> {
+function* rulesOf(policies: readonly Policy[], rules: (policy: Policy) => SlicedValues<ExpandedRule>): SlicedValues<ExpandedRule> {
   for (const policy of policies) yield* rules(policy)
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Policies in their order → one line of rules. Layer: agent/compile (pure). */
-import { atOnce, type Sliced } from '#lib/base/async/slices.ts'
+import { atOnce, type Sliced, type SlicedValues } from '#lib/base/async/slices.ts'
 import { RULES_PER_BLOCK } from '#lib/base/bpf-constants.ts'
 import { fnv1a64 } from '#lib/base/hash.ts'
 import { CUT, plainRule } from './expand.ts'
@@ -9,7 +9,7 @@ import { isEverything } from './protocol-ports.ts'
 
 /** Rules that are asked in order, and what comes when none of them holds. */
 export interface Stage {
-  readonly rules: Iterable<ExpandedRule>
+  readonly rules: SlicedValues<ExpandedRule>
   /** a rule that always holds; undefined: on to the next stage */
   readonly end: ExpandedRule | undefined
 }
@@ -46,7 +46,7 @@ function makeRoom(rules: ListedRule[]): void {
   while (rules.length % RULES_PER_BLOCK !== 0) rules.push(NEVER)
 }
 
-function* followedBy(rules: Iterable<ExpandedRule>, end: ExpandedRule | undefined): Iterable<ExpandedRule> {
+function* followedBy(rules: SlicedValues<ExpandedRule>, end: ExpandedRule | undefined): SlicedValues<ExpandedRule> {
   yield* rules
   if (end !== undefined) yield end
 }
@@ -65,12 +65,13 @@ export function* ruleListOf(stages: readonly Stage[], last: ExpandedRule, blocks
     for (const rule of followedBy(some, end)) {
       // no more of them are made than count
       if (!open || rules.length > longest) break
+      yield
+      if (rule === undefined) continue
       if (begins) makeRoom(rules)
       rules.push({ rule, begins })
       begins = false
       passed ||= rule.action === 'pass'
       open = !isCertain(rule)
-      yield
     }
   }
   const isCut = rules.length > longest || rules.some(({ rule }) => rule === CUT)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Policies, tiers, profiles and services, and their rules expanded once for all endpoints. Layer: agent/compile
  * (pure). */
+import type { SlicedValues } from '#lib/base/async/slices.ts'
 import { tiersInOrder } from '#lib/model/policy-order.ts'
 import { DIRECTIONS, realKind } from '#lib/model/policy.ts'
 import type { Direction, NamedPort, Policy, PortMatch, Profile, Rule, Tier } from '#lib/model/policy.ts'
@@ -25,7 +26,7 @@ interface Entry {
   readonly names: ReadonlySet<string>
   readonly services: ReadonlySet<string>
   /** by direction, and by own ports where their names matter */
-  readonly expanded: Map<string, Iterable<ExpandedRule>>
+  readonly expanded: Map<string, SlicedValues<ExpandedRule>>
 }
 
 export class Rulebook implements Rules {
@@ -86,17 +87,17 @@ export class Rulebook implements Rules {
     return changed
   }
 
-  policy(policy: Policy, direction: Direction, ownPorts: readonly NamedPort[] | undefined): Iterable<ExpandedRule> {
+  policy(policy: Policy, direction: Direction, ownPorts: readonly NamedPort[] | undefined): SlicedValues<ExpandedRule> {
     const entry = this.#entries.get(refText(policy))
     return entry === undefined ? [] : this.#expand(entry, direction, ownPorts)
   }
 
-  profile(name: string, direction: Direction, ownPorts: readonly NamedPort[] | undefined): Iterable<ExpandedRule> | undefined {
+  profile(name: string, direction: Direction, ownPorts: readonly NamedPort[] | undefined): SlicedValues<ExpandedRule> | undefined {
     const entry = this.#entries.get(`Profile/${name}`)
     return entry && this.#expand(entry, direction, ownPorts)
   }
 
-  #expand(entry: Entry, direction: Direction, ownPorts: readonly NamedPort[] | undefined): Iterable<ExpandedRule> {
+  #expand(entry: Entry, direction: Direction, ownPorts: readonly NamedPort[] | undefined): SlicedValues<ExpandedRule> {
     const key = `${direction} ${ownPorts === undefined ? 'by address' : portsText(named(ownPorts, entry.names))}`
     const known = entry.expanded.get(key)
     if (known !== undefined) return known
@@ -105,7 +106,7 @@ export class Rulebook implements Rules {
     return expanded
   }
 
-  *#rulesOf({ ref, owner, rules }: Entry, direction: Direction, ownPorts: Expansion['ownPorts']): Iterable<ExpandedRule> {
+  *#rulesOf({ ref, owner, rules }: Entry, direction: Direction, ownPorts: Expansion['ownPorts']): SlicedValues<ExpandedRule> {
     const of = {
       direction,
       owner,
