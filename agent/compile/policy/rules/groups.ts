@@ -64,6 +64,8 @@ export interface RuleListQuery {
   readonly isIn: (policy: Policy) => boolean
   /** as many of a line's as programs look through */
   readonly blocks: number
+  /** the namespace has too many rules already */
+  readonly isOverfull: (namespace: string) => boolean
 }
 
 /** Where the rules come from. */
@@ -86,7 +88,7 @@ export function* groupRuleList(query: RuleListQuery, rules: Rules): Sliced<RuleL
   const tiers = rules.tiers.flatMap((tier) => tierStage(tier, { policies: byTier.get(tier.name) ?? [], group, slot }, rules))
   if (tiers.length === 0 && slot.end === 'open') return undefined
   const profiles = slot.end === 'open' ? [] : group.profiles.map((name) => profileStage(name, query, rules))
-  const line = yield* ruleListOf([...tiers, ...profiles], plainRule(slot.end, `no policy ${direction}`), query.blocks)
+  const line = yield* ruleListOf([...tiers, ...profiles], plainRule(slot.end, `no policy ${direction}`), query)
   return tiers.length === 0 && line.rules.length === 1 && line.rules[0]?.rule.action === 'allow' ? undefined : line
 }
 

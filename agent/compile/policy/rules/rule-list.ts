@@ -51,9 +51,15 @@ function* followedBy(rules: SlicedValues<ExpandedRule>, end: ExpandedRule | unde
   if (end !== undefined) yield end
 }
 
-/** Ends in a rule that always holds: `last`. Rules that nothing can reach are left out. `blocks`: so many are looked
- * through. */
-export function* ruleListOf(stages: readonly Stage[], last: ExpandedRule, blocks: number): Sliced<RuleList> {
+export interface RuleListLimits {
+  /** so many are looked through */
+  readonly blocks: number
+  /** the namespace has too many rules already: of a line with one of them no more is made */
+  readonly isOverfull: (namespace: string) => boolean
+}
+
+/** Ends in a rule that always holds: `last`. Rules that nothing can reach are left out. */
+export function* ruleListOf(stages: readonly Stage[], last: ExpandedRule, { blocks, isOverfull }: RuleListLimits): Sliced<RuleList> {
   const longest = blocks * RULES_PER_BLOCK
   const rules: ListedRule[] = []
   let open = true
@@ -67,6 +73,7 @@ export function* ruleListOf(stages: readonly Stage[], last: ExpandedRule, blocks
       if (!open || rules.length > longest) break
       yield
       if (rule === undefined) continue
+      if (rule.owner !== undefined && rules.length < longest && isOverfull(rule.owner)) return overfullLine(rule.owner)
       if (begins) makeRoom(rules)
       rules.push({ rule, begins })
       begins = false
@@ -82,7 +89,18 @@ export function* ruleListOf(stages: readonly Stage[], last: ExpandedRule, blocks
 
 /** In the place of a line for which there is no room. */
 export const NO_ROOM = 'no room'
-export const CLOSED = atOnce(ruleListOf([], plainRule('deny', NO_ROOM), 1))
+export const CLOSED = atOnce(ruleListOf([], plainRule('deny', NO_ROOM), { blocks: 1, isOverfull: () => false }))
+
+/** In the place of a line of a namespace that has too many rules already, and is closed for that. */
+export function overfullLine(namespace: string): RuleList {
+  return { ...CLOSED, hash: fnv1a64(`${OVERFULL} ${namespace}`), owner: namespace }
+}
+
+export function isOverfullLine({ hash, owner }: RuleList): boolean {
+  return owner !== undefined && hash === overfullLine(owner).hash
+}
+
+const OVERFULL = 'overfull'
 
 export function isSameRuleList(a: RuleList, b: RuleList): boolean {
   return (

@@ -24,6 +24,8 @@ interface Entry {
   readonly rules: { readonly ingress: readonly Rule[] | undefined; readonly egress: readonly Rule[] | undefined }
   /** names of ports, and services, that its rules speak of */
   readonly names: ReadonlySet<string>
+  /** those that mean own ports: where a selector stands they are asked of the address */
+  readonly ownNames: Readonly<Record<Direction, ReadonlySet<string>>>
   readonly services: ReadonlySet<string>
   /** by direction, and by own ports where their names matter */
   readonly expanded: Map<string, SlicedValues<ExpandedRule>>
@@ -98,7 +100,7 @@ export class Rulebook implements Rules {
   }
 
   #expand(entry: Entry, direction: Direction, ownPorts: readonly NamedPort[] | undefined): SlicedValues<ExpandedRule> {
-    const key = `${direction} ${ownPorts === undefined ? 'by address' : portsText(named(ownPorts, entry.names))}`
+    const key = `${direction} ${ownPorts === undefined ? 'by address' : portsText(named(ownPorts, entry.ownNames[direction]))}`
     const known = entry.expanded.get(key)
     if (known !== undefined) return known
     const expanded = new LazyList(this.#rulesOf(entry, direction, ownPorts && portsByName(ownPorts)))
@@ -147,15 +149,20 @@ export class Rulebook implements Rules {
 function entryOf(ref: string, rules: Entry['rules'], owner: string | undefined): Entry {
   // rules that were one share their list of ports
   const lists = new Set<readonly PortMatch[]>()
+  const own = { ingress: new Set<readonly PortMatch[]>(), egress: new Set<readonly PortMatch[]>() }
   const services = new Set<string>()
   for (const direction of DIRECTIONS)
-    for (const { source, destination } of rules[direction] ?? [])
+    for (const { source, destination } of rules[direction] ?? []) {
+      const { selector, ports, notPorts } = direction === 'ingress' ? destination : source
+      if (selector === undefined) for (const list of [ports ?? [], notPorts]) own[direction].add(list)
       for (const side of [source, destination]) {
         if (side.ports !== undefined) lists.add(side.ports)
         lists.add(side.notPorts)
         for (const { namespace, name } of side.services ?? []) services.add(`${namespace}/${name}`)
       }
-  return { ref, owner, rules, names: namesIn(lists), services, expanded: new Map() }
+    }
+  const ownNames = { ingress: namesIn(own.ingress), egress: namesIn(own.egress) }
+  return { ref, owner, rules, names: namesIn(lists), ownNames, services, expanded: new Map() }
 }
 
 function namesIn(lists: Iterable<readonly PortMatch[]>): ReadonlySet<string> {

@@ -11,7 +11,7 @@ import { heaviestOwner } from './heaviest-owner.ts'
 import { largestSets } from './largest-sets.ts'
 import { Crowding, type RowsNow } from './crowding.ts'
 import { countIdentityRows } from './identity-rows.ts'
-import { CLOSED } from '../rules/rule-list.ts'
+import { CLOSED, isOverfullLine } from '../rules/rule-list.ts'
 import type { GroupRuleLists } from '../rules/group-rule-lists.ts'
 import type { LiveRuleset, LiveRulesets } from './rulesets.ts'
 import { NO_LINES, NO_SETS } from './endpoint-groups.ts'
@@ -45,6 +45,8 @@ export interface AssignedRulesets {
 
 export class RulesetAssignment {
   readonly #of: RulesetAssignmentOptions
+  /** groups without lines of their own, and the namespace that has too many rules for that */
+  readonly #unmade = new Map<Members, string>()
   /** names of lines by group */
   readonly #cuts = new Map<Members, readonly string[]>()
   /** namespaces whose lines are closed, and the table that has no room for them */
@@ -145,15 +147,24 @@ export class RulesetAssignment {
     return [...this.#of.population.groups.values()].filter(({ lines }) => isOf(lines.values(), owners))
   }
 
-  *#newLines(groups: ReadonlySet<Members>): Sliced<void> {
+  *#newLines(groups: Set<Members>): Sliced<void> {
     const { lines, population, room } = this.#of
     lines.trim(population.groups.size)
     for (const group of groups) for (const line of group.lines.values()) room.drop(line)
+    const isOverfull = (namespace: string): boolean => namespace !== CLUSTER && room.rowsOf(namespace, 'rules') > room.most('rules')
+    // a Set's iteration goes on to what is added meanwhile
     for (const group of groups) {
-      group.lines = group.ends.size === 0 ? NO_LINES : yield* lines.of(group)
+      this.#unmade.delete(group)
+      group.lines = group.ends.size === 0 ? NO_LINES : yield* lines.of(group, isOverfull)
       if (group.ends.size === 0) population.groups.delete(group.key)
       for (const line of group.lines.values()) {
         yield* room.take(line)
+        if (isOverfullLine(line)) this.#unmade.set(group, line.owner ?? CLUSTER)
+      }
+      for (const [other, namespace] of this.#unmade) {
+        if (groups.has(other) || isOverfull(namespace)) continue
+        for (const line of other.lines.values()) room.drop(line)
+        groups.add(other)
       }
     }
   }

@@ -150,6 +150,23 @@ test('a policy may name many ports of the pods that a long selector finds', { ti
   expectNoSquare('names of ports, and parts of a selector', { size: 1000, costAt, mostTimes: 6 })
 })
 
+test('a name of a port may mean another one to each pod, and the rules that it makes are no more than count', { timeout: 120_000 }, () => {
+  const peers = Array.from({ length: 4000 }, (_, at) => ({ ipBlock: { cidr: `10.${at >> 8}.${at & 255}.0/24` } }))
+  const costAt = (size: number): number => {
+    const pods = Array.from({ length: size }, (_, at) =>
+      model(pod(`shop/a${at}`, { ...ON, ips: [`10.0.1.${at}`], labels: { app: 'web' }, ports: [{ name: 'web', port: 8000 + at }] })),
+    )
+    const policy = model(kubernetesPolicy('shop/p', { ingress: [{ from: peers, ports: [{ port: 'web' }] }] }))
+    const { store } = storeOf([...WORLD, ...pods, policy])
+    return cpuMs(() => {
+      const pipeline = new PolicyPipeline('n1')
+      atOnce(pipeline.all(store.snapshot))
+      expect(pipeline.noRoom).toMatchObject([{ namespace: 'shop', table: 'rules' }])
+    })
+  }
+  expectNoSquare('pods with a port of that name', { size: 25, costAt, mostTimes: 2.5 })
+})
+
 test('a pod may have many ports, and many policies', { timeout: 120_000 }, () => {
   const costAt = (size: number): number => {
     const ports = Array.from({ length: size }, (_, at) => ({ name: `p${at}`, port: 1 + at }))
