@@ -37,7 +37,20 @@ export class PolicyFeed {
 
   /** What these changes, which are in the snapshot already, make different. */
   *changes(changes: readonly ObjectChange[], snapshot: Snapshot): Iterable<PolicyUpdate> {
-    for (const change of changes) yield* this.#of(change, snapshot)
+    // a service of many slices is made once, however many of them have changed
+    const services = new Set<string>()
+    for (const change of changes)
+      if (change.kind === 'EndpointSlice') for (const service of this.#servicesOf(change)) services.add(service)
+      else yield* this.#of(change, snapshot)
+    for (const service of services) yield serviceUpdate(service, snapshot)
+  }
+
+  /** Those that rules speak of. */
+  #servicesOf({ before, after }: Extract<ObjectChange, { readonly kind: 'EndpointSlice' }>): readonly string[] {
+    return [before, after].flatMap((slice) => {
+      const service = slice && `${slice.namespace}/${slice.service ?? slice.unserved ?? ''}`
+      return service !== undefined && this.#isSpokenOf(service) ? [service] : []
+    })
   }
 
   *#of(change: ObjectChange, snapshot: Snapshot): Iterable<PolicyUpdate> {
@@ -64,6 +77,7 @@ export class PolicyFeed {
         for (const key of this.#speaksOf(refText(name), change.after)) yield serviceUpdate(key, snapshot)
         yield { kind: 'profile', key: name.name, value: change.after }
         yield* this.#heirs((pod) => profilesOf(pod).includes(name.name), snapshot)
+        for (const endpoint of snapshot.hostEndpoints.values()) yield this.#hostUpdate(endpoint, snapshot)
         return
       case 'ServiceAccount':
         yield* this.#heirs((pod) => pod.namespace === name.namespace && pod.serviceAccount === name.name, snapshot)
@@ -73,11 +87,6 @@ export class PolicyFeed {
         yield* this.#heirs((pod) => pod.namespace === name.name, snapshot)
         return
       case 'EndpointSlice':
-        for (const slice of [change.before, change.after]) {
-          const service = slice === undefined ? undefined : `${slice.namespace}/${slice.service ?? slice.unserved ?? ''}`
-          if (service !== undefined && this.#isSpokenOf(service)) yield serviceUpdate(service, snapshot)
-        }
-        return
       case 'Service':
       case 'IPPool':
       case 'FelixConfiguration':
@@ -104,10 +113,9 @@ export class PolicyFeed {
     return false
   }
 
-  /** Endpoints that inherit labels of what has changed. */
+  /** Pods that inherit labels of what has changed. */
   *#heirs(has: (pod: Pod) => boolean, snapshot: Snapshot): Iterable<PolicyUpdate> {
     for (const pod of snapshot.pods.values()) if (has(pod)) yield this.#podUpdate(pod, snapshot)
-    for (const endpoint of snapshot.hostEndpoints.values()) yield this.#hostUpdate(endpoint, snapshot)
   }
 
   #podUpdate(pod: Pod, from: LabelSources): PolicyUpdate {
