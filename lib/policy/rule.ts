@@ -3,7 +3,7 @@
 import { isV4, isWithin } from '../base/ip.ts'
 import type { Addr } from '../base/ip.ts'
 import type { Labels } from '../model/labels.ts'
-import type { IcmpMatch, NamedPort, PortMatch, Rule, Side } from '../model/policy.ts'
+import type { IcmpMatch, PortMatch, Rule, Side } from '../model/policy.ts'
 import { nameKey } from '../model/ref.ts'
 import { selects } from '../model/selector/selector.ts'
 import { hasPorts } from './packet.ts'
@@ -38,8 +38,9 @@ interface End {
 
 function isSide(side: Side, end: End, peers: Peers): boolean {
   const { nodes, services } = side
-  const named = peers.ports(end.addr, (labels) => isMeant(side, labels))
-  const isPort = (matches: readonly PortMatch[]): boolean => hasPorts(end.protocol) && matches.some((match) => isMet(match, end, named))
+  const own = peers.ports(end.addr, (labels) => isMeant(side, labels))
+  const names = new Set(own.flatMap(({ name, protocol, port }) => (protocol === end.protocol && port === end.port ? [name] : [])))
+  const isPort = (matches: readonly PortMatch[]): boolean => hasPorts(end.protocol) && matches.some((match) => isMet(match, end, names))
   return (
     isOwned(side, peers.labels(end.addr)) &&
     (nodes === undefined || peers.nodes(end.addr).some((labels) => selects(nodes, labels))) &&
@@ -65,10 +66,9 @@ function isOwned(side: Side, owners: readonly Labels[]): boolean {
   return notSelector === undefined || !owners.some((labels) => selects(notSelector, labels))
 }
 
-/** `named` are the ports that names mean at this end. */
-function isMet(match: PortMatch, { port, protocol }: End, named: readonly NamedPort[]): boolean {
-  if (!('name' in match)) return match.from <= port && port <= match.to
-  return named.some((own) => own.name === match.name && own.protocol === protocol && own.port === port)
+/** `names` are those that mean the port at this end. */
+function isMet(match: PortMatch, { port }: End, names: ReadonlySet<string>): boolean {
+  return 'name' in match ? names.has(match.name) : match.from <= port && port <= match.to
 }
 
 function isServed(service: string, { addr, port, protocol, way }: End, peers: Peers): boolean {
