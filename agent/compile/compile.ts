@@ -202,7 +202,7 @@ export class Compiler {
     const queue = new Set(owners)
     for (const owner of queue) {
       queue.delete(owner)
-      const { fragment, disturbed } = this.#settle(owner, yield* this.#draft(owner, input))
+      const { fragment, disturbed } = yield* this.#settle(owner, yield* this.#draft(owner, input))
       fragments.set(owner, fragment)
       for (const other of disturbed) queue.add(other)
       yield
@@ -210,13 +210,13 @@ export class Compiler {
     return [...fragments.values()]
   }
 
-  #settle(owner: string, draft: Draft): { readonly fragment: Fragment; readonly disturbed: ReadonlySet<string> } {
+  *#settle(owner: string, draft: Draft): Sliced<{ readonly fragment: Fragment; readonly disturbed: ReadonlySet<string> }> {
     this.#conflicts = undefined
     const contested = draft.rows.filter(isContested)
     const since = draft.service?.created
     const given = new Set(draft.service?.loadBalancerIPs)
     const claims = contested.map((row) => ({ key: claimKey(row), rank: rankOf(owner, row, given), since }))
-    const { lost, disturbed } = this.#claims.set(owner, [...claims, ...(draft.kept ?? [])])
+    const { lost, disturbed } = yield* this.#claims.set(owner, [...claims, ...(draft.kept ?? [])])
     const toPods = draft.lost ?? []
     const { refused } = draft
     if (lost.size + toPods.length === 0 && refused === undefined) {

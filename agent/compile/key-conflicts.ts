@@ -4,6 +4,7 @@
  * The dataplane elects owners as well (`KeyOwners`), by another rule. Here objects contend, by rank, age and name;
  * losers are compiled again without the key, and told. There rows contend that are right by themselves, those of the
  * node's own devices beside those of objects: the loser's row stays known, and is written when the winner goes. */
+import { inBatches, type Sliced } from '#lib/base/async/slices.ts'
 import { compareNumbers, compareText } from '#lib/base/order.ts'
 
 export interface Claim {
@@ -31,26 +32,26 @@ export class KeyConflicts {
   readonly #claimants = new Map<string, readonly Claimant[]>()
   readonly #keysOf = new Map<string, readonly string[]>()
 
-  /** Replaces all claims of this owner. */
-  set(owner: string, claims: readonly Claim[]): Verdict {
-    const disturbed = new Set<string>()
-    const lost = new Set<string>()
-    const wanted = new Map(claims.map(({ key, ...claim }) => [key, { ...claim, owner }]))
-    for (const key of this.#keysOf.get(owner) ?? []) {
-      if (!wanted.has(key)) this.#change(key, { owner, claimant: undefined, disturbed })
-    }
-    for (const [key, claimant] of wanted) {
-      const holder = this.#change(key, { owner, claimant, disturbed })
-      if (holder !== owner) lost.add(key)
-    }
-    if (wanted.size === 0) this.#keysOf.delete(owner)
-    else this.#keysOf.set(owner, [...wanted.keys()])
-    return { lost, disturbed }
-  }
-
   /** The owner that holds the key; undefined: no owner wants it. */
   holder(key: string): string | undefined {
     return this.#claimants.get(key)?.[0]?.owner
+  }
+
+  /** Replaces all claims of this owner. */
+  *set(owner: string, claims: readonly Claim[]): Sliced<Verdict> {
+    const disturbed = new Set<string>()
+    const lost = new Set<string>()
+    const wanted = new Map(claims.map(({ key, ...claim }) => [key, { ...claim, owner }]))
+    yield* inBatches(this.#keysOf.get(owner) ?? [], (key) => {
+      if (!wanted.has(key)) this.#change(key, { owner, claimant: undefined, disturbed })
+    })
+    yield* inBatches(wanted, ([key, claimant]) => {
+      const holder = this.#change(key, { owner, claimant, disturbed })
+      if (holder !== owner) lost.add(key)
+    })
+    if (wanted.size === 0) this.#keysOf.delete(owner)
+    else this.#keysOf.set(owner, [...wanted.keys()])
+    return { lost, disturbed }
   }
 
   /** Returns the owner that holds the key after the change. */
@@ -60,7 +61,7 @@ export class KeyConflicts {
   ): string | undefined {
     const before = this.#claimants.get(key) ?? []
     const others = before.filter((claimant) => claimant.owner !== change.owner)
-    const after = change.claimant === undefined ? others : [...others, change.claimant].sort(compareClaimants)
+    const after = change.claimant === undefined ? others : withClaimant(others, change.claimant)
     if (after.length === 0) this.#claimants.delete(key)
     else this.#claimants.set(key, after)
     const from = before[0]?.owner
@@ -68,6 +69,12 @@ export class KeyConflicts {
     if (from !== to) for (const other of [from, to]) if (other !== undefined && other !== change.owner) change.disturbed.add(other)
     return to
   }
+}
+
+/** `others` are in order. */
+function withClaimant(others: readonly Claimant[], claimant: Claimant): readonly Claimant[] {
+  const at = others.findIndex((other) => compareClaimants(other, claimant) > 0)
+  return others.toSpliced(at < 0 ? others.length : at, 0, claimant)
 }
 
 function compareClaimants(a: Claimant, b: Claimant): number {

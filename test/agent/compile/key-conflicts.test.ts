@@ -2,10 +2,16 @@
 /** Contested keys. Layer: test. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { KeyConflicts } from '#agent/compile/key-conflicts.ts'
+import { atOnce } from '#lib/base/async/slices.ts'
+import { KeyConflicts, type Claim, type Verdict } from '#agent/compile/key-conflicts.ts'
+
+function conflicts(): { readonly set: (owner: string, claims: readonly Claim[]) => Verdict } & Pick<KeyConflicts, 'holder'> {
+  const all = new KeyConflicts()
+  return { set: (owner, claims) => atOnce(all.set(owner, claims)), holder: (key) => all.holder(key) }
+}
 
 test('the lower rank wins a key, then the first name; owners that win or lose one are named', () => {
-  const claims = new KeyConflicts()
+  const claims = conflicts()
   expect(claims.set('b', [{ key: 'k', rank: 1 }])).toEqual({ lost: new Set(), disturbed: new Set() })
   expect(claims.set('c', [{ key: 'k', rank: 1 }])).toEqual({ lost: new Set(['k']), disturbed: new Set() })
   expect(claims.set('a', [{ key: 'k', rank: 1 }])).toEqual({ lost: new Set(), disturbed: new Set(['b']) })
@@ -15,7 +21,7 @@ test('the lower rank wins a key, then the first name; owners that win or lose on
 })
 
 test('of equal ranks the one that is longer there wins, then the first name; who says nothing comes after both', () => {
-  const claims = new KeyConflicts()
+  const claims = conflicts()
   const claim = (since?: number) => [{ key: 'k', rank: 1, since }]
   expect(claims.set('a', claim())).toEqual({ lost: new Set(), disturbed: new Set() })
   expect(claims.set('d', claim(5))).toEqual({ lost: new Set(), disturbed: new Set(['a']) })
@@ -29,7 +35,7 @@ test('the owner of a key does not depend on the order of claims', () => {
   const claim = fc.record({ key: fc.constantFrom('k', 'l'), rank: fc.nat(2) })
   fc.assert(
     fc.property(fc.array(fc.tuple(owner, fc.uniqueArray(claim, { selector: ({ key }) => key })), { maxLength: 20 }), (steps) => {
-      const claims = new KeyConflicts()
+      const claims = conflicts()
       const held = new Map<string, ReadonlySet<string>>()
       const last = new Map(steps)
       const settle = (name: string, wants: readonly { readonly key: string; readonly rank: number }[]): void => {

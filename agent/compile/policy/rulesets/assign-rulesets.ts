@@ -150,7 +150,11 @@ export class RulesetAssignment {
   *#newLines(groups: Set<Members>): Sliced<void> {
     const { lines, population, room } = this.#of
     lines.trim(population.groups.size)
-    for (const group of groups) for (const line of group.lines.values()) room.drop(line)
+    for (const group of groups)
+      for (const line of group.lines.values()) {
+        room.drop(line)
+        yield
+      }
     const isOverfull = (namespace: string): boolean => namespace !== CLUSTER && room.rowsOf(namespace, 'rules') > room.most('rules')
     // a Set's iteration goes on to what is added meanwhile
     for (const group of groups) {
